@@ -1,8 +1,10 @@
-"""`copy`, `fill` and `gemm` on tensors with an engine: their semantics, executed with numpy.
+"""`copy`, `fill` and `gemm` on tensors that have memory (an engine): their meaning, executed with
+numpy.
 
-CuTe's algorithms (NVIDIA/cutlass, include/cute/algorithm). An instruction that several threads
-execute together takes the tensors of all these threads, in order of thread number; a kernel written
-this way runs in lockstep, statement by statement. `Tensor.view` selects a statement's elements.
+These are CuTe's algorithms (NVIDIA/cutlass, include/cute/algorithm). If several threads execute an
+instruction together, it takes the tensors of all these threads, in order of thread number. A kernel
+written in this way runs all threads in lockstep, statement by statement; `Tensor.view` selects the
+elements of a statement.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ Array = np.ndarray[Any, Any]
 def make_tensor(
     memory: Array | DTypeLike, layout: Layout | None = None, swizzle: Swizzle | None = None
 ) -> Tensor:
-    """Returns a tensor that shares ``memory``, an array, or has fresh zeros of a type.
+    """Returns a tensor that shares ``memory`` if it is an array, or has new memory of zeros if it
+    is a type.
 
     Without a ``layout``, the tensor has the array's strides. Raises `LayoutError` for an array with
     gaps, or an array that is too small for the layout.
@@ -66,9 +69,10 @@ def copy(
 ) -> None:
     """Does ``destination(i) = source(i)`` for every linear index, converted as in an assignment.
 
-    With ``tiled``, its instruction copies the tensors that ``partition_S`` (or ``retile_S``) and
-    ``partition_D`` (``retile_D``) returned for its threads: for one thread, or for all of them if
-    the instruction is collective (``ldmatrix``). Instructions move bits: both sides have one type.
+    With ``tiled``, the instruction of this tiled copy copies the tensors that ``partition_S`` (or
+    ``retile_S``) and ``partition_D`` (or ``retile_D``) returned. They are those of one thread or,
+    if the instruction is collective (``ldmatrix``), those of all threads. Instructions move bits,
+    so source and destination must have the same type.
     """
     sources = [source] if isinstance(source, Tensor) else list(source)
     destinations = [destination] if isinstance(destination, Tensor) else list(destination)
@@ -123,11 +127,11 @@ def gemm(
 ) -> None:
     """Does ``c(m, n) += sum over k of a(m, k) b(n, k)``; without k, ``c(m, n) += a(m) b(n)``.
 
-    With ``mma``, its instruction multiplies the fragments of all its threads: ``(MMA, MMA_M,
-    MMA_K)`` times ``(MMA, MMA_N, MMA_K)`` to ``(MMA, MMA_M, MMA_N)``, or without ``MMA_K``. Sums
-    are exact (integers in 64 bits, floats in f64) and rounded to the type of ``c`` by every
-    instruction: this defines which elements are multiplied, not how a generation of tensor cores
-    rounds.
+    With ``mma``, the instruction of this tiled mma multiplies the fragments of all its threads:
+    ``(MMA, MMA_M, MMA_K)`` times ``(MMA, MMA_N, MMA_K)`` to ``(MMA, MMA_M, MMA_N)``, or without
+    ``MMA_K``. Each instruction sums exactly (integers in 64 bits, floats in f64) and rounds the
+    result to the type of ``c``. This defines which elements are multiplied, and not how a
+    generation of tensor cores rounds.
     """
     if mma is None:
         if not (isinstance(a, Tensor) and isinstance(b, Tensor) and isinstance(c, Tensor)):

@@ -1,10 +1,10 @@
 """Bank conflicts of shared memory, phase by phase.
 
 Shared memory has 32 banks of 4 bytes (CUDA C++ Programming Guide, compute capability 5.x and
-later). A warp's access is served in phases: all 32 threads at once for up to 4 bytes per thread,
-two phases of 16 threads for 8 bytes, four phases of 8 threads for 16 bytes; ldmatrix and stmatrix
-take one phase per matrix, 8 rows of 16 bytes. A word that several threads of a phase share is read
-once.
+later). A warp's access is served in phases: one phase of all 32 threads for up to 4 bytes per
+thread, two phases of 16 threads for 8 bytes, four phases of 8 threads for 16 bytes. ldmatrix and
+stmatrix take one phase per matrix, which accesses 8 rows of 16 bytes. A word that several threads
+of a phase access is read once.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ WIDTHS = (1, 2, 4, 8, 16)
 
 @dataclass(frozen=True)
 class AccessPhase:
-    """One phase of an access. ``words[bank]``: the distinct words of that bank that its threads
-    access."""
+    """One phase of an access. ``words[bank]``: the distinct words of that bank that the phase's
+    threads access.
+    """
 
     threads: tuple[int, ...]
     words: tuple[tuple[int, ...], ...]
 
     @property
     def wavefronts(self) -> int:
-        """Passes over the banks: the largest number of distinct words in one bank."""
+        """Number of passes over the banks: the largest number of distinct words in one bank."""
         return max(len(words) for words in self.words)
 
     @property
@@ -66,16 +67,16 @@ def phases(addresses: Sequence[int], width: int) -> list[AccessPhase]:
 
 
 def conflicts(addresses: Sequence[int], width: int) -> int:
-    """Total number of passes after the first, over all phases."""
+    """Number of passes after the first of each phase, summed over the phases."""
     return sum(phase.conflicts for phase in phases(addresses, width))
 
 
 def copy_phases(copy: TiledCopy, tensor: Tensor, side: str) -> list[AccessPhase]:
-    """Returns all phases of all instructions with which ``copy`` reads (``"S"``) or writes
-    (``"D"``).
+    """Returns all phases of all instructions by which ``copy`` reads (``"S"``) or writes (``"D"``)
+    shared memory.
 
-    ``tensor`` is the shared-memory side. One instruction moves ``row_bytes`` of each thread's
-    partition; warps execute one after another.
+    ``tensor`` is the tensor in shared memory. One instruction moves ``row_bytes`` bytes of each
+    thread's partition; warps execute one after another.
     """
     operation = copy.atom.operation
     width = operation.row_bytes
@@ -95,14 +96,15 @@ def copy_phases(copy: TiledCopy, tensor: Tensor, side: str) -> list[AccessPhase]
 
 
 def copy_conflicts(copy: TiledCopy, tensor: Tensor, side: str) -> int:
-    """Total number of passes after the first, over all phases of `copy_phases`."""
+    """Number of passes after the first of each phase, summed over all phases of `copy_phases`."""
     return sum(phase.conflicts for phase in copy_phases(copy, tensor, side))
 
 
 def conflict_free_swizzle(tensor: Tensor, uses: Sequence[tuple[TiledCopy, str]]) -> str:
-    """Returns the first swizzle mode under which none of ``uses`` (copy, side) has a conflict.
+    """Returns the first swizzle mode under which none of ``uses``, pairs (copy, side), has a bank
+    conflict.
 
-    Raises `LayoutError` if there is none, naming the modes with the fewest conflicts.
+    Raises `LayoutError` if there is none; the error names the modes with the fewest conflicts.
     """
     counts = {}
     for mode in ("NONE", "32B", "64B", "128B"):

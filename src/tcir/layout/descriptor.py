@@ -25,10 +25,10 @@ def _field(name: str, value: int, low: int) -> int:
 
 
 def shared_descriptor(operand: OperandLayout, start: int) -> int:
-    """Returns the descriptor of the tile that begins at shared-memory byte address ``start``.
+    """Returns the descriptor of the tile that begins at byte address ``start`` of shared memory.
 
-    For a K-major, swizzled tile the descriptor covers only the first column, which is as wide along
-    K as the swizzle span.
+    For a K-major, swizzled tile the descriptor covers only the tile's first column, where a column
+    is as wide along K as the swizzle span.
     """
     operand.at(start)  # alignment of the pattern: the base offset is 0
     mode = next(name for name, swizzle in SWIZZLES.items() if swizzle == operand.swizzle)

@@ -13,8 +13,9 @@ IntTuple = int | tuple["IntTuple", ...]
 
 
 class LayoutError(InputError, ValueError):
-    """Raised if a layout operation is undefined for its arguments; the message shows the offending
-    part."""
+    """Raised if a layout operation is undefined for its arguments; the message shows the part that
+    is the reason.
+    """
 
 
 def flatten(value: IntTuple) -> tuple[int, ...]:

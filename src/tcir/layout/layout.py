@@ -1,7 +1,7 @@
-"""Shape:stride layouts: functions from coordinates to indices, and their algebra.
+"""Shape:stride layouts: functions from coordinates to indices, and the operations on them.
 
-The definitions are CuTe's (NVIDIA/cutlass, media/docs/cpp/cute/02_layout_algebra.md); each
-function states its definition, which the tests check over the whole of small domains.
+The definitions are CuTe's (NVIDIA/cutlass, media/docs/cpp/cute/02_layout_algebra.md). Each function
+states its definition, and the tests check it for every element of small domains.
 """
 
 from __future__ import annotations
@@ -165,8 +165,8 @@ def composition(a: Layout, b: Layout) -> Layout:
 def complement(layout: Layout, cosize: int) -> Layout:
     """Returns the indices of ``range(cosize)`` that ``layout`` omits, as a layout ``R``.
 
-    ``R`` is increasing, disjoint from ``layout`` apart from 0, and ``(layout, R)`` covers at least
-    ``cosize``. Raises `LayoutError` if ``layout`` overlaps itself.
+    ``R`` is increasing and has only index 0 in common with ``layout``; ``(layout, R)`` covers at
+    least ``cosize`` indices. Raises `LayoutError` if ``layout`` overlaps itself.
     """
     rest: list[tuple[int, int]] = []
     filled = 1
@@ -186,7 +186,7 @@ def complement(layout: Layout, cosize: int) -> Layout:
 def logical_divide(layout: Layout, tiler: Layout) -> Layout:
     """Returns ``((tile), (rest))``: ``layout`` cut into tiles of ``tiler``.
 
-    It is ``layout`` composed with ``(tiler, complement(tiler, size(layout)))``.
+    The result is ``layout`` composed with ``(tiler, complement(tiler, size(layout)))``.
     """
     return composition(layout, concatenate(tiler, complement(tiler, layout.size)))
 
@@ -216,14 +216,14 @@ def right_inverse(layout: Layout) -> Layout:
 
 
 def left_inverse(layout: Layout) -> Layout:
-    """Returns ``R`` with ``R(layout(i)) = i`` for all ``i``. Needs an injective layout."""
+    """Returns ``R`` with ``R(layout(i)) = i`` for all ``i``. The layout must be injective."""
     if not is_injective(layout):
         raise LayoutError(f"left inverse of {layout}: not injective, {collision(layout)}")
     return right_inverse(concatenate(layout, complement(layout, layout.cosize)))
 
 
 def collision(layout: Layout) -> str:
-    """Text that names two coordinates with the same index; empty for an injective layout."""
+    """Describes two coordinates of a layout with the same index; "" for an injective layout."""
     seen: dict[int, int] = {}
     for i, index in enumerate(layout.indices()):
         if index in seen:

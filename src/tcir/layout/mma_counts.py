@@ -1,6 +1,8 @@
-"""Instructions that a warp issues for a product, and registers that its threads read and write.
+"""Number of instructions that a warp issues for a product, and of registers that its threads read
+and write.
 
-Both follow from the atom: a thread's values of each operand, 32 bits to a register.
+The numbers follow from the atom: its layouts determine how many values of each operand a thread
+has, and 32 bits of values fill a register.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ from .tiled_mma import TiledMma
 
 @dataclass(frozen=True)
 class MmaCounts:
-    """Counts for a matrix product: ``instructions`` of a warp; registers that one thread reads (a,
-    b, c) and writes (d)."""
+    """Counts for a matrix product: the ``instructions`` of one warp, and the number of registers
+    that one thread reads (a, b, c) and writes (d).
+    """
 
     instructions: int
     a: int
@@ -24,15 +27,15 @@ class MmaCounts:
 
     @property
     def registers(self) -> int:
-        """Number of register reads and writes."""
+        """Number of registers that one thread reads and writes in total."""
         return self.a + self.b + self.c + self.d
 
 
 def mma_counts(mma: TiledMma, m: int, n: int, k: int) -> MmaCounts:
-    """Counts for an m x n x k product by ``mma``, which has the threads of one warp.
+    """Counts for an m x n x k product by ``mma``, whose threads are those of one warp.
 
-    m8n8k4 is given as ``make_tiled_mma("mma.m8n8k4…", (2, 2, 1))``: the four quad pairs of a warp
-    execute one instruction. Raises `LayoutError` unless the product is a whole number of
+    For m8n8k4 pass ``make_tiled_mma("mma.m8n8k4…", (2, 2, 1))``, because the four quad pairs of a
+    warp execute one instruction. Raises `LayoutError` unless the product is a whole number of
     instructions.
     """
     if mma.size != 32:

@@ -1,8 +1,8 @@
-"""Layouts of the scale factors of block-scaled mmas, one byte each.
+"""Layouts of the scale factors of block-scaled mmas; a scale is one byte.
 
-In memory: blocks of 512 bytes, 128 rows x 4 scales (cuBLAS, "1D block scaling factors layout";
-CUTLASS ``sm100_blockscaled_layout.hpp``). In tensor memory: four copies, one per sub-partition of
-32 lanes (PTX ISA 9.7.16.10.7).
+Global memory: blocks of 512 bytes for 128 rows x 4 scales (cuBLAS, "1D block scaling factors
+layout"; CUTLASS ``sm100_blockscaled_layout.hpp``). Tensor memory: four copies, one per
+sub-partition of 32 lanes (PTX ISA 9.7.16.10.7).
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ ROWS, SCALES, BLOCK_BYTES = 128, 4, 512
 
 
 def block() -> Layout:
-    """``(row, scale) -> byte`` of one block: rows 32 apart are adjacent."""
+    """``(row, scale) -> byte`` of one block; in a block, rows whose numbers differ by 32 are
+    adjacent.
+    """
     return Layout(((32, 4), SCALES), ((16, 4), 1))
 
 
@@ -40,8 +42,9 @@ def memory(rows: int, scales: int) -> Layout:
 def tensor_memory(rows: int) -> Layout:
     """``(row, scale, copy) -> byte`` (word * 4 + byte) of the scales of ``rows`` rows.
 
-    Row ``r`` is lane ``r % 32`` of column ``r / 32``; the copies are the four sub-partitions. The
-    SF id of the instruction descriptor selects the byte of the column where its scales begin.
+    Row ``r`` is in lane ``r % 32`` of column ``r / 32`` of each of the four sub-partitions, which
+    contain the copies. The SF id in the instruction descriptor selects the byte of the column at
+    which the instruction's scales begin.
     """
     if rows % 32 or rows < 1:
         raise LayoutError(

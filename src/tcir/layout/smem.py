@@ -1,4 +1,5 @@
-"""Canonical shared-memory layouts of tcgen05 operands, and the offsets their descriptors carry.
+"""Canonical shared-memory layouts of tcgen05 operands, and the byte offsets (LBO, SBO) in their
+descriptors.
 
 Formulas: PTX ISA 9.7.16.10.6 and CUTLASS ``mma_traits_sm100.hpp`` (``make_umma_desc``).
 """
@@ -17,7 +18,9 @@ SPANS = {"NONE": 16, "32B": 32, "64B": 64, "128B": 128, "128B_ATOM_32B": 128}
 
 @dataclass(frozen=True)
 class OperandLayout:
-    """Byte offset of element ``(mn, k)`` before the swizzle; LBO and SBO in bytes."""
+    """Layout that gives the byte offset of element ``(mn, k)`` before the swizzle, with the
+    descriptor's LBO and SBO in bytes.
+    """
 
     layout: Layout
     swizzle: Swizzle
@@ -26,7 +29,7 @@ class OperandLayout:
     alignment: int
 
     def at(self, start: int) -> SwizzledLayout:
-        """The tile at byte address ``start`` (a multiple of ``alignment``)."""
+        """The layout of the tile at byte address ``start``, a multiple of ``alignment``."""
         if start % self.alignment:
             raise LayoutError(
                 f"expected a start that is a multiple of {self.alignment}, got {start}"
@@ -39,9 +42,9 @@ def operand_layout(
 ) -> OperandLayout:
     """The densely packed layout of an ``mn x k`` operand tile.
 
-    ``major`` is the contiguous dimension (``"K"`` or ``"MN"``), which is split into columns of one
-    row width (the swizzle span), stored one after another. ``leading``/``stride`` are the
-    descriptor's LBO and SBO; LBO is 0 where the hardware does not use it (K-major, swizzled, one
+    ``major`` is the contiguous dimension (``"K"`` or ``"MN"``). It is split into columns, each as
+    wide as the swizzle span, which are stored one after another. ``leading`` and ``stride`` are the
+    descriptor's LBO and SBO. LBO is 0 if the hardware does not use it (K-major, swizzled, one
     column per descriptor).
     """
     if major not in ("K", "MN"):

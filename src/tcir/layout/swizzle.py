@@ -43,7 +43,7 @@ SWIZZLES = {
 
 @dataclass(frozen=True)
 class SwizzledLayout:
-    """``swizzle(start + layout(coordinate))``: a tile at byte address ``start``."""
+    """Layout of a tile at byte address ``start``: ``swizzle(start + layout(coordinate))``."""
 
     swizzle: Swizzle
     layout: Layout

@@ -1,4 +1,6 @@
-"""A layout with an offset: the positions of the elements of a tensor, a tile or one thread."""
+"""A layout with an offset: the positions of the elements of a tensor, of a tile, or of one thread's
+part.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Tensor:
-    """Element ``c`` has index ``offset + layout(c)``, counted in elements.
+    """A layout with an offset. Element ``c`` has the index ``offset + layout(c)``, counted in
+    elements.
 
-    In memory it has the byte address ``swizzle(start + index * element_bits / 8)``: swizzles act on
-    addresses, not on indices.
+    In memory the element has the byte address ``swizzle(start + index * element_bits / 8)``:
+    swizzles act on addresses, not on indices.
 
-    ``engine`` is the memory, one element after the other from address 0 on; only `copy`, `fill` and
-    `gemm` of `tcir.layout.algorithms` need one.
+    ``engine`` is the memory, an array of all elements from address 0 on. Only `copy`, `fill` and
+    `gemm` of `tcir.layout.algorithms` need an engine.
     """
 
     layout: Layout
@@ -50,7 +53,9 @@ class Tensor:
         return [self.offset + i for i in self.layout.indices()]
 
     def address(self, *coordinate: IntTuple) -> int:
-        """Byte address of an element (of the byte that contains it, for 4-bit elements)."""
+        """Byte address of an element; for a 4-bit element, the address of the byte that contains
+        it.
+        """
         return self._address(self(*coordinate))
 
     def addresses(self) -> list[int]:

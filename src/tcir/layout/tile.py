@@ -79,8 +79,9 @@ def local_tile(layout: Layout, tiles: tuple[int, ...], coordinate: IntTuple) -> 
 
 
 def raked_product(block: Layout, tiler: Layout) -> Layout:
-    """Returns ``((tiler0, block0), (tiler1, block1), …)``, CuTe's raked product: elements of
-    different copies of ``block`` are interleaved, and ``tiler``'s coordinate varies fastest."""
+    """Returns ``((tiler0, block0), (tiler1, block1), …)``, CuTe's raked product: the elements of
+    the copies of ``block`` are interleaved, so that ``tiler``'s coordinate varies fastest.
+    """
     product = logical_product(block, tiler)
     if len(block) != len(tiler):
         raise LayoutError(f"expected layouts of equal rank, got {block} and {tiler}")
@@ -90,7 +91,7 @@ def raked_product(block: Layout, tiler: Layout) -> Layout:
 
 
 def tile_to_shape(block: Layout, shape: tuple[int, ...]) -> Layout:
-    """Repeats ``block``, along the first mode first, to fill ``shape``; CuTe's blocked product."""
+    """Repeats ``block`` to fill ``shape``, along the first mode first (CuTe's blocked product)."""
     check_divisible(Layout(shape), tuple(mode.size for mode in block), "a shape")
     repeats = tuple(n // mode.size for n, mode in zip(shape, block))
     repeats += shape[len(block) :]
@@ -102,7 +103,8 @@ def tile_to_shape(block: Layout, shape: tuple[int, ...]) -> Layout:
 
 
 def upcast(layout: Layout, factor: int) -> Layout:
-    """Recasts the layout to elements of ``factor`` units, e.g. from bits to 16-bit elements.
+    """Returns the layout of elements that consist of ``factor`` units, e.g. of 16-bit elements
+    instead of bits.
 
     Raises `LayoutError` if an element would be split.
     """

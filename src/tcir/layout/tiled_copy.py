@@ -28,8 +28,11 @@ from .tiled_mma import TiledMma
 
 @dataclass(frozen=True)
 class TiledCopy:
-    """A tiled copy. ``layout_tv``: ``(thread, value) -> index`` in the column-major tile (reference
-    side)."""
+    """A copy atom repeated over threads and values.
+
+    layout_tv: ``(thread, value) -> index`` in the column-major tile, for the reference side of the
+        atom
+    """
 
     atom: CopyAtom
     layout_tv: Layout
@@ -46,7 +49,7 @@ class TiledCopy:
         return _thread_value(self, side)
 
     def get_slice(self, thread: int) -> ThrCopy:
-        """Returns the slice of `thread`."""
+        """Returns the part of the copy that `thread` executes."""
         if not 0 <= thread < self.size:
             raise LayoutError(f"expected a thread from 0 to {self.size - 1}, got {thread}")
         return ThrCopy(self, thread)
@@ -80,7 +83,7 @@ def _partitions(copy: TiledCopy, side: str, layout: Layout) -> tuple[Layout, Lay
 
 @dataclass(frozen=True)
 class ThrCopy:
-    """One thread's slice of a tiled copy."""
+    """The part of a tiled copy that one thread executes."""
 
     copy: TiledCopy
     thread: int
@@ -90,17 +93,17 @@ class ThrCopy:
         return tensor.with_layout(values, threads(self.thread))
 
     def partition_S(self, tensor: Tensor) -> Tensor:
-        """Returns the elements this thread reads: ``(CPY, CPY_M, CPY_K, …)``.
+        """Returns the elements that this thread reads: ``(CPY, CPY_M, CPY_K, …)``.
 
-        For `ldmatrix`, they are the row whose address the thread supplies. Raises `LayoutError` if
-        the instruction needs contiguous bytes and they are not contiguous.
+        For `ldmatrix`, the result is the row whose address the thread supplies. Raises
+        `LayoutError` if the instruction needs contiguous bytes and they are not contiguous.
         """
         part = self._partition("S", tensor)
         self._check_rows("S", tensor, part)
         return part
 
     def partition_D(self, tensor: Tensor) -> Tensor:
-        """Returns the elements this thread writes; see `partition_S`."""
+        """Returns the elements that this thread writes, in the form of `partition_S`."""
         tensor.check_injective(f"destination of {self.copy.atom.name}")
         part = self._partition("D", tensor)
         self._check_rows("D", tensor, part)
@@ -147,12 +150,13 @@ class ThrCopy:
         return natural.coordinate(names(i))
 
     def retile_S(self, fragment: Tensor) -> Tensor:
-        """Returns a fragment of registers (mma order) in this copy's order: ``(CPY, CPY_M, CPY_K,
-        …)``."""
+        """Reorders a fragment of registers from the order of an mma to that of this copy's source:
+        ``(CPY, CPY_M, CPY_K, …)``.
+        """
         return self._retile(fragment)
 
     def retile_D(self, fragment: Tensor) -> Tensor:
-        """See `retile_S`."""
+        """Reorders a fragment as `retile_S` does, for this copy's destination."""
         return self._retile(fragment)
 
     def _retile(self, fragment: Tensor) -> Tensor:
@@ -198,11 +202,11 @@ def _make(atom: CopyAtom, layout_tv: Layout, tile: tuple[int, ...]) -> TiledCopy
 
 
 def make_tiled_copy(atom: CopyAtom, thr_layout: Layout, val_layout: Layout) -> TiledCopy:
-    """Returns a copy whose threads are laid out as ``thr_layout``, each with a block ``val_layout``
-    of the tile.
+    """Returns a copy whose threads are arranged as ``thr_layout``; each thread has a block
+    ``val_layout`` of the tile.
 
-    Both map coordinates of the tile to thread and value numbers. Raises `LayoutError` if two
-    coordinates share a number or a number is missing.
+    The two layouts map coordinates of the tile to thread numbers and to value numbers. Raises
+    `LayoutError` if two coordinates share a number or a number is missing.
     """
     for name, layout in (("threads", thr_layout), ("values", val_layout)):
         if not is_injective(layout):
@@ -243,15 +247,15 @@ def make_tiled_copy_B(atom: CopyAtom, mma: TiledMma) -> TiledCopy:
 
 
 def make_tiled_copy_C(atom: CopyAtom, mma: TiledMma) -> TiledCopy:
-    """Returns the copy in which each thread moves the elements of C that it holds in `mma`."""
+    """Returns the copy in which each thread moves the elements of C that it has in `mma`."""
     return _make_for("C", atom, mma)
 
 
 def make_tiled_copy_S(atom: CopyAtom, other: TiledCopy) -> TiledCopy:
-    """Returns a copy with the data layout of `other`'s source."""
+    """Returns a copy that distributes the data over threads as `other` does at its source."""
     return _make(atom, other.tv("S"), other.tile)
 
 
 def make_tiled_copy_D(atom: CopyAtom, other: TiledCopy) -> TiledCopy:
-    """Returns a copy with the data layout of `other`'s destination."""
+    """Returns a copy that distributes the data over threads as `other` does at its destination."""
     return _make(atom, other.tv("D"), other.tile)

@@ -31,10 +31,10 @@ MODES = {"A": (0, 2), "B": (1, 2), "C": (0, 1)}
 
 @dataclass(frozen=True)
 class TiledMma:
-    """``atom`` repeated: ``atom_layout`` over threads, ``permutation`` over values.
+    """``atom`` repeated over threads by ``atom_layout``, and over values by ``permutation``.
 
-    ``permutation`` gives M, N and K of the tile (an extent, or a layout that also reorders); `None`
-    is the extent that the threads cover once.
+    ``permutation`` gives M, N and K of the tile, each as an extent or as a layout that also
+    reorders; `None` stands for the extent that the threads cover once.
     """
 
     atom: MmaAtom
@@ -43,7 +43,9 @@ class TiledMma:
 
     @cached_property
     def threads(self) -> Layout:
-        """``(v, m, n, k) -> thread``: thread of the atom, and which atom."""
+        """``(v, m, n, k) -> thread``: v is the thread within the atom; m, n and k select the copy
+        of the atom.
+        """
         product = logical_product(self.atom.threads, self.atom_layout)
         return concatenate(product[0], *product[1])
 
@@ -84,7 +86,7 @@ class TiledMma:
         return _thrfrg(self, "C", layout)
 
     def tile_of(self, operand: str) -> tuple[int, int]:
-        """Extents of an operand's tile."""
+        """Extents of the tile of an operand."""
         x, y = MODES[operand]
         return self.tile_shape[x], self.tile_shape[y]
 
@@ -109,7 +111,7 @@ class TiledMma:
         return concatenate(composition(coordinates, from_thread), parts[1])
 
     def get_slice(self, thread: int) -> ThrMma:
-        """Returns the slice of `thread`."""
+        """Returns the part of the mma that `thread` executes."""
         if thread not in self._coordinates:
             raise LayoutError(
                 f"expected one of the {self.size} threads {min(self._coordinates)} to "
@@ -141,7 +143,7 @@ def _thrfrg(mma: TiledMma, operand: str, layout: Layout) -> Layout:
 
 @dataclass(frozen=True)
 class ThrMma:
-    """One thread's slice of a tiled mma."""
+    """The part of a tiled mma that one thread executes."""
 
     mma: TiledMma
     thread: int
@@ -170,7 +172,9 @@ class ThrMma:
         return Tensor(Layout(partition.layout.shape), 0, bits)
 
     def make_fragment_A(self, partition: Tensor) -> Tensor:
-        """Registers for a partition of A: value i of the fragment, in order of use."""
+        """Registers for a partition of A; value i of the fragment is the i-th value in order of
+        use.
+        """
         return self._fragment("A", partition)
 
     def make_fragment_B(self, partition: Tensor) -> Tensor:

@@ -16,15 +16,16 @@ COLUMN = LANES
 
 
 def lane_column(word: int) -> tuple[int, int]:
-    """``(lane, column)`` of a word index of this module's layouts."""
+    """Returns ``(lane, column)`` for a word index of this module's layouts."""
     return word % LANES, word // LANES
 
 
 def accumulator(m: int, n: int, *, cta_group: int = 1, weight_stationary: bool = False) -> Layout:
     """``(row, column of D) -> word`` of one CTA's part of a dense accumulator.
 
-    With ``cta_group=2`` the rows are those of one CTA of the pair (``m / 2``). Half-lane layouts
-    (M = 64) start at lane 0; the other half is at ``+ 16``.
+    With ``cta_group=2`` the rows are those of one CTA of the pair (``m / 2``). Layouts that use
+    half of the lanes (M = 64) start at lane 0; the other half of the lanes begins at word offset
+    ``16``.
     """
     match (m, cta_group, weight_stationary):
         case (256, 2, False) | (128, 1, _):
@@ -44,8 +45,9 @@ def accumulator(m: int, n: int, *, cta_group: int = 1, weight_stationary: bool =
 def operand_a(k: int, element_bytes: int, m: int = 128, cta_group: int = 1) -> Layout:
     """``(row, k) -> byte``: one CTA's rows of A, packed along the columns of their lanes.
 
-    Rows lie on the lanes of the same rows of D. ``m = 128`` of a pair has a third mode: lanes 64 to
-    127 repeat the 64 rows. M = 64 starts at lane 0; the other half of the lanes is at ``+ 16 * 4``.
+    A row of A is on the lanes that have the same row of D. For ``m = 128`` of a pair there is a
+    third mode, because lanes 64 to 127 repeat the 64 rows. M = 64 starts at lane 0; the other half
+    of the lanes begins at byte offset ``16 * 4``.
     """
     per_word = 4 // element_bytes
     if k % per_word:
@@ -71,9 +73,10 @@ LD_ST_LIMIT = {"32x32b": 128, "16x64b": 128, "16x32bx2": 128, "16x128b": 64, "16
 
 
 def ld_st(shape: str, num: int, half_split: int | None = None) -> Layout:
-    """``(thread, register) -> word`` of ``tcgen05.ld``/``st``, relative to the address.
+    """``(thread, register) -> word`` of ``tcgen05.ld``/``st``, relative to the address of the
+    instruction.
 
-    ``half_split`` is ``immHalfSplitoff`` of ``.16x32bx2`` in columns.
+    ``half_split`` is the immediate ``immHalfSplitoff`` of ``.16x32bx2``, in columns.
     """
     if shape not in LD_ST_LIMIT:
         raise LayoutError(f"expected one of {', '.join(LD_ST_LIMIT)}, got {shape}")

@@ -15,12 +15,12 @@ QUARTER = LANES // WARPS
 
 @dataclass(frozen=True)
 class TmemCopy:
-    """A tiled tcgen05.ld or st. ``layout_tv``: ``(thread, value) -> index`` in the column-major
-    tile.
+    """A tiled tcgen05.ld or st.
 
-    Values count registers first, then instructions: the upper 16 lanes of the sub-partition
-    (shapes of 16 lanes), then further columns. ``words`` maps the same threads and values to words
-    of tensor memory.
+    layout_tv: ``(thread, value) -> index`` in the column-major tile. Values number the registers of
+        an instruction first, then the instructions: first the upper 16 lanes of the sub-partition
+        (for shapes of 16 lanes), then further columns
+    words: maps the same threads and values to words of tensor memory
     """
 
     shape: str
@@ -30,20 +30,20 @@ class TmemCopy:
 
     @property
     def size(self) -> int:
-        """Number of threads: warp ``w`` reaches lanes ``32 w`` to ``32 w + 31`` only."""
+        """Number of threads. Warp ``w`` can access only lanes ``32 w`` to ``32 w + 31``."""
         return self.layout_tv[0].size
 
     def partition(self, thread: int, tensor: Tensor) -> Tensor:
-        """The elements of an (M, N) tensor that ``thread`` holds, in register order."""
+        """The elements of an (M, N) tensor that ``thread`` has, in the order of its registers."""
         parts = composition(tensor.layout, self.layout_tv)
         return tensor.with_layout(concatenate(*parts[1]), parts[0](thread))
 
 
 def make_tmem_copy(shape: str, num: int, accumulator: Layout) -> TmemCopy:
-    """``tcgen05.ld.SHAPE.xNUM`` repeated over an accumulator of `tmem.accumulator`.
+    """Returns ``tcgen05.ld.SHAPE.xNUM`` repeated over an accumulator of `tmem.accumulator`.
 
-    Raises `LayoutError` if an instruction would access lanes or columns outside the accumulator,
-    naming the word.
+    Raises `LayoutError`, which names the word, if an instruction would access lanes or columns
+    outside the accumulator.
     """
     if shape == "16x32bx2":
         raise LayoutError(

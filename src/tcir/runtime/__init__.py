@@ -1,11 +1,11 @@
-"""Launching cubins on NVIDIA GPUs, through cuda-python (``pip install tcir[gpu]``).
+"""Launches cubins on NVIDIA GPUs through cuda-python (``pip install tcir[gpu]``).
 
     kernel.launch(x, w, out)                 # torch, cupy, anything with DLPack; or numpy, copied
     runtime.run_cubin(cubin, entry="k", grid=4, block=128, args=[x, out])     # as `tcir.run_ptx`
     times = runtime.measure(lambda: kernel.launch(x, w, out))                 # milliseconds
 
-Names are imported on first use; nothing here needs the MLIR bindings or LLVM, and nothing touches
-the driver before the first call.
+Names are imported on first use. This package needs neither the MLIR bindings nor LLVM, and does not
+use the driver before the first call.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bundles: kernels with inputs and expected results in a folder, to run on another GPU.
+"""Bundles: folders with kernels, inputs and expected results, to be run on another computer's GPU.
 
     bundle/
       README.md        answers to questions that the person with the GPU may have
@@ -9,10 +9,10 @@
       kernel.cubin  kernel.ptx
       data.npz         each buffer's bytes before the launches, and the bytes expected after them
 
-The expected bytes are those of the simulated machine. Approximate functions (`ex2.approx`,
-`rsqrt.approx`) give other bits on silicon: results of a program that uses them have a reference and
-an error bound instead (`Near`). A kit is a folder that contains the first three entries, and one
-folder per bundle with the other entries.
+The expected bytes are those that the simulated machine computes. A GPU computes other bits for
+approximate functions (`ex2.approx`, `rsqrt.approx`); for a program that uses them, the results have
+a reference and an error bound instead of expected bytes (`Near`). A kit is a folder that contains
+README.md, run.py and tcir/, and one folder per bundle with the other entries.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ sys.exit(main(HERE))
 
 
 class BufferTable:
-    """The distinct buffers of the kernels' arguments, and the arguments as JSON."""
+    """The distinct buffers among the kernels' arguments, and the arguments as JSON."""
 
     def __init__(self) -> None:
         self.arrays: list[Array] = []
@@ -105,7 +105,7 @@ class BufferTable:
 
 @dataclass(frozen=True)
 class BundledLaunch:
-    """A launch, with the arguments of `tcir.run_ptx`."""
+    """One launch of a bundle, with the arguments of `tcir.run_ptx`."""
 
     entry: str
     grid: Sequence[int] | int
@@ -128,7 +128,7 @@ class BundledLaunch:
 
 @dataclass(frozen=True)
 class Near:
-    """A result to which approximate functions contribute.
+    """A result that approximate functions influence, with its error bound.
 
     array:     the result
     reference: the result of the original program, before any pass
@@ -140,7 +140,7 @@ class Near:
     errors: Array
 
     def fields(self) -> dict[str, Array]:
-        """Arrays of data.npz by name; converting an element to float64 is exact."""
+        """Arrays of data.npz by name; an element of the result is converted to float64 exactly."""
         return {"reference": self.reference.astype(np.float64), "errors": self.errors}
 
 
@@ -154,7 +154,9 @@ def write(
     emulate: bool = False,
     origin: dict[str, Any] | None = None,
 ) -> None:
-    """Executes PTX on the machine, one call after the other, and writes a runnable bundle."""
+    """Executes launches of PTX on the simulated machine, one after the other, and writes a bundle
+    that can be run.
+    """
     check_new(folder)
     pack(
         folder, ptx, calls,
@@ -164,14 +166,15 @@ def write(
 
 
 def check_new(folder: Path) -> None:
-    """Raises InputError for a folder that is not empty."""
+    """Raises InputError if the folder exists and is not empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"--bundle {folder}: expected a new or empty folder")
 
 
 def carry(folder: Path) -> None:
-    """Writes the files that a folder with bundles needs to run: README.md, run.py, and parts of
-    this package."""
+    """Writes the files that a folder needs so that its bundles can be run: README.md, run.py, and
+    parts of this package.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     package = Path(__file__).resolve().parent.parent
     for name in CARRIED:
@@ -194,18 +197,19 @@ def pack(
     emulate: bool = False,
     origin: dict[str, Any] | None = None,
 ) -> None:
-    """Executes PTX on the machine, one call after the other, and writes the data of a bundle.
+    """Executes launches of PTX on the simulated machine, one after the other, and writes the data
+    of a bundle.
 
-    workspaces: arguments that one kernel writes entirely and another one reads
+    workspaces: arguments that one kernel writes entirely and another kernel reads
     near:       results that have an error bound; if there are any, workspaces are not compared
-    emulate:    rewrites a program for sm_100a to an equivalent one for a GPU of compute capability
-                9.0 (docs/explanation/emulation.md); the expected bytes are those of the original
-                program
+    emulate:    whether to rewrite a program for sm_100a to an equivalent program for a GPU of
+                compute capability 9.0 (docs/explanation/emulation.md); the expected bytes are those
+                of the original program
     origin:     origin of the data, as launch.json states it: the program, the pipeline, the seed of
                 the inputs
 
-    Raises `Error` if the machine reports a finding, since its results are then not a reference, and
-    EmulationError for a program that is not emulated.
+    Raises `Error` if the simulated machine reports a finding, because its results are then no
+    reference, and EmulationError for a program that cannot be emulated.
     """
     from tcir.codegen.cubin import assemble
 

@@ -16,15 +16,15 @@ from tcir.storage import outermost
 
 
 def triple(value: Sequence[int] | int) -> tuple[int, int, int]:
-    """One to three sizes, padded with ones."""
+    """Completes one to three sizes to three by appending ones."""
     x, y, z = (*((value,) if isinstance(value, int) else value), 1, 1)[:3]
     return x, y, z
 
 
 class DeviceBuffers:
-    """Device copies of the caller's arrays; views of one array share its copy.
+    """Copies of the caller's arrays in device memory; views of one array share its copy.
 
-    encode: encodes tensor maps
+    encode: the function that encodes tensor maps
     """
 
     def __init__(self, device: Device) -> None:
@@ -47,7 +47,7 @@ class DeviceBuffers:
         return self.copies[id(whole)][1].pointer + array.ctypes.data - whole.ctypes.data
 
     def copy_back(self) -> None:
-        """Copies the device copies back into the arrays that are writable."""
+        """Copies the device memory back into those of the arrays that are writable."""
         for array, copy in self.copies.values():
             if array.flags.writeable:
                 array.reshape(-1).view(np.uint8)[:] = copy.numpy().reshape(-1).view(np.uint8)
@@ -73,7 +73,7 @@ def _struct(parts: Sequence[Any], buffers: DeviceBuffers) -> bytes:
 
 
 def value_of(argument: Any, buffers: DeviceBuffers) -> bytes:
-    """The bytes of one parameter."""
+    """The bytes of one kernel parameter."""
     if isinstance(argument, list | tuple):
         return _struct(argument, buffers)
     if isinstance(argument, np.generic):

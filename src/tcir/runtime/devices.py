@@ -1,4 +1,4 @@
-"""Devices and their primary contexts, which PyTorch, CuPy and the CUDA runtime use as well."""
+"""Devices and their primary contexts, which are shared with PyTorch, CuPy and the CUDA runtime."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def count() -> int:
 
 @cache
 def device(ordinal: int = 0) -> Device:
-    """Device `ordinal`; `NoDeviceError` if it does not exist."""
+    """Returns device `ordinal`; raises `NoDeviceError` if it does not exist."""
     found = count()
     if not 0 <= ordinal < found:
         raise NoDeviceError(

@@ -49,7 +49,7 @@ _NARROW = {
 
 
 def type_code(dtype: np.dtype[Any]) -> tuple[int, int]:
-    """The DLDataTypeCode and the stored bits of an element type."""
+    """The DLDataTypeCode of an element type, and the number of bits that an element occupies."""
     code = _NARROW.get(dtype.name)
     return (_KINDS[dtype.kind] if code is None else code), 8 * dtype.itemsize
 
@@ -94,8 +94,8 @@ class View:
 
 
 def view(obj: Any, stream: int | None = None) -> View:
-    """The memory that `obj` exports by ``__dlpack__``; pending writes to it complete before later
-    work on the CUDA stream `stream`.
+    """The memory that `obj` exports by ``__dlpack__``. Pending writes to it complete before work
+    that is put on the CUDA stream `stream` later.
 
     The memory belongs to `obj`, which must outlive the view.
     """
@@ -150,7 +150,9 @@ def _capsule_gone(capsule: int) -> None:
 def export(
     owner: Any, pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any], device: tuple[int, int]
 ) -> Any:
-    """A capsule over C-contiguous memory at `pointer` that keeps `owner` alive."""
+    """Creates a DLPack capsule for C-contiguous memory at `pointer`; the capsule keeps `owner`
+    alive.
+    """
     if dtype.kind not in _KINDS and dtype.name not in _NARROW:
         raise InputError(f"expected an element type that DLPack supports, got {dtype.name}")
     extents = (ctypes.c_int64 * max(1, len(shape)))(*shape)

@@ -49,7 +49,9 @@ def bindings() -> Any:
 
 
 def call(function: str, *arguments: Any) -> Any:
-    """Result of a driver function: None, its one value, or a tuple. Raises `CudaError`."""
+    """Calls a driver function and returns its result: None, its single value, or a tuple. Raises
+    `CudaError` if the call fails.
+    """
     driver = bindings()
     status, *values = getattr(driver, function)(*arguments)
     if status != driver.CUresult.CUDA_SUCCESS:
@@ -60,7 +62,7 @@ def call(function: str, *arguments: Any) -> Any:
 
 
 def failed(function: str, status: int) -> CudaError:
-    """The error of a driver function that returned `status`, a CUresult."""
+    """Returns the error for a driver function that returned `status`, a CUresult."""
     driver = bindings()
     code = driver.CUresult(status)
     found, words = driver.cuGetErrorString(code)
@@ -84,8 +86,9 @@ def entry(function: str, since: int) -> int:
 
 
 def native(function: str, since: int, pointers: int) -> Callable[..., int]:
-    """A driver function (`entry`) as a ctypes function with this number of pointer arguments. A
-    call takes half a microsecond, because it bypasses the conversions of cuda-python."""
+    """A driver function (see `entry`) as a ctypes function with this number of pointer arguments. A
+    call takes half a microsecond, because it does not use cuda-python, which converts arguments.
+    """
     kind = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * pointers)
     made: Callable[..., int] = kind(entry(function, since))
     return made

@@ -1,4 +1,6 @@
-"""Launches that a CUDA graph replays, because their parameters stay the same."""
+"""Launches that are replayed by a CUDA graph, which is possible because their parameters stay the
+same.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,12 @@ LEAST = 4
 
 
 class LaunchGraph:
-    """An executable CUDA graph of launches of a module's kernels. The module stays loaded.
+    """An executable CUDA graph of launches of a module's kernels. The module stays loaded as long
+    as the graph exists.
 
-    put: issues the launches on the capturing stream whose handle it receives
+    put: issues the launches on the capturing stream, whose handle is its argument
 
-    `CudaError` if the driver rejects the graph.
+    Raises `CudaError` if the driver rejects the graph.
     """
 
     def __init__(self, module: Module, put: Callable[[int], None]) -> None:

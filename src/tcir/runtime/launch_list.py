@@ -1,4 +1,4 @@
-"""Launches that are prepared once and put on a stream many times."""
+"""Sequences of launches that are prepared once and put on a stream many times."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ class _Sequence:
 
 
 class LaunchList:
-    """Launches on one stream, with prepared configurations and their parameters in one buffer.
+    """Launches on one stream, with prepared configurations and with their parameters in one buffer.
 
-    A call writes the addresses that differ from those of the previous call, and puts the launches
-    on the stream by one call of compiled code. Only one thread at a time may call it.
+    A call writes the addresses that differ from those of the previous call, and then puts all
+    launches on the stream by one call of compiled code. Only one thread at a time may call it.
 
-    replay: whether, from the second call on, consecutive launches whose addresses stay the same are
-            replayed as one CUDA graph; the stream must not be captured
+    replay: whether consecutive launches whose addresses stay the same are replayed as one CUDA
+        graph, from the second call on; the stream must not be in capture mode
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Launching a compiled kernel on the caller's arrays."""
+"""Launches a compiled kernel on the caller's arrays."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def launch(kernel: CompiledKernel, *buffers: Any, stream: Any = None) -> None:
     """Runs `kernel` on a GPU. The buffers are the inputs, followed by the results, which are
     written in place.
 
-    Buffers are C-contiguous arrays of the kernel's shapes and element types: in device memory with
-    DLPack (PyTorch, CuPy, JAX, `tcir.runtime.empty`), used in place; or numpy (and ml_dtypes)
-    arrays, copied there and back. Elements of 4 and 6 bits are packed on the device
-    (`tcir.program.memory_image`); numpy arrays of them are packed when they are copied. `stream` is
-    a handle, or a stream of PyTorch, CuPy or cuda.core; None is the current stream of the library
-    of the first device array.
+    Buffers are C-contiguous arrays of the kernel's shapes and element types. Arrays in device
+    memory with DLPack (PyTorch, CuPy, JAX, `tcir.runtime.empty`) are used in place. numpy (and
+    ml_dtypes) arrays are copied to the device and back. Elements of 4 and 6 bits are packed on the
+    device (`tcir.program.memory_image`); numpy arrays of such elements are packed when they are
+    copied. `stream` is a handle, or a stream of PyTorch, CuPy or cuda.core; None is the current
+    stream of the library of the first device array.
 
-    With device arrays the call returns as soon as the launch is on the stream, and a fault of the
-    kernel is reported by `tcir.runtime.synchronize`. With a numpy array among the buffers the call
-    waits, and reports a fault itself. Both reports name the kernel. The first call copies constants
-    of the program to the device; they stay there as long as the loaded code.
+    If all buffers are device arrays, the call returns as soon as the launch is on the stream, and
+    `tcir.runtime.synchronize` reports a fault of the kernel. If a numpy array is among the buffers,
+    the call waits and reports a fault itself. Either report names the kernel. The first call copies
+    constants of the program to the device, where they stay as long as the loaded code.
     """
     specs = (*kernel.signature.inputs, *kernel.signature.outputs)
     if len(buffers) != len(specs):
@@ -119,8 +119,9 @@ def on_stream(on: Device, stream: int) -> Iterator[Allocate]:
 
 
 def device_buffer(what: str, spec: OutputSpec, buffer: Any, stream: int) -> dlpack.View:
-    """Memory of another library's array; `InputError` unless a GPU can access it and it is a
-    C-contiguous buffer of the shape and type of `spec`."""
+    """Memory of another library's array. Raises `InputError` unless a GPU can access it and it is a
+    C-contiguous buffer with the shape and type of `spec`.
+    """
     view = device_view(what, buffer, stream)
     image = image_spec(spec)  # elements of 4 and 6 bits lie packed in bytes
     unsigned = spec.dtype in PACKED_BITS and view.dtype == np.uint8
@@ -135,7 +136,9 @@ def device_buffer(what: str, spec: OutputSpec, buffer: Any, stream: int) -> dlpa
 
 
 def device_view(what: str, buffer: Any, stream: int) -> dlpack.View:
-    """Device address of another library's array; `InputError` unless a GPU can access it."""
+    """Device address of another library's array. Raises `InputError` unless a GPU can access the
+    array.
+    """
     if not hasattr(buffer, "__dlpack__"):
         raise InputError(
             f"{what}: expected a numpy array or one with __dlpack__ (PyTorch, CuPy, JAX), got "
@@ -184,8 +187,9 @@ def stream_handle(stream: Any) -> int:
 
 
 def current_stream(buffers: Sequence[Any]) -> int:
-    """The current stream of the library of the first device array; 0 (legacy default) without
-    one."""
+    """The current stream of the library of the first device array; 0 (the legacy default stream) if
+    there is no device array.
+    """
     for buffer in buffers:
         # A subclass of a library's array is one of its arrays.
         libraries = {each.__module__.split(".")[0] for each in type(buffer).__mro__}

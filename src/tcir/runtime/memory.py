@@ -29,7 +29,7 @@ class DeviceArray:
         self.pointer = int(call("cuMemAlloc", max(1, self.nbytes)))
 
     def copy_from(self, source: np.ndarray[Any, Any], stream: int = 0) -> None:
-        """Copies the bytes of `source`, which must have the same size. ValueError otherwise."""
+        """Copies the bytes of `source`. Raises ValueError unless `source` has the same size."""
         raw = np.ascontiguousarray(source)
         if raw.nbytes != self.nbytes:
             raise ValueError(f"expected {self.nbytes} bytes, got {raw.nbytes}")

@@ -1,4 +1,4 @@
-"""The micro-kernels of ``tc-run --selftest``."""
+"""The micro-kernels of ``tc-run --selftest``: small kernels that find out how hardware behaves."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ HEADER = f".version {DEFAULT_TARGET.ptx_version}\n.target {DEFAULT_TARGET.name}\
 
 @dataclass(frozen=True)
 class MicroKernel:
-    """One launch of a CTA, or of a cluster of `ctas`.
+    """One launch of a single CTA, or of a cluster of `ctas`.
 
-    make: returns fresh arguments, and the arrays among them whose bytes are compared
+    make: returns new arguments, and the arrays among them whose bytes are compared
     then: a second launch, if one launch cannot distinguish all alternatives
     """
 
@@ -41,7 +41,7 @@ class MicroKernel:
         }
 
     def launches(self) -> Iterator[MicroKernel]:
-        """This launch and those after it."""
+        """This launch, and the launches that follow it by `then`."""
         kernel: MicroKernel | None = self
         while kernel is not None:
             yield kernel

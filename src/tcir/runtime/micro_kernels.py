@@ -1,7 +1,8 @@
-"""Kernels that test the assumptions of `tcir.machine.assumptions` on hardware, one each.
+"""Kernels that test on hardware the assumptions of `tcir.machine.assumptions`; there is one kernel
+for each assumption.
 
-On the machine, each kernel writes different bytes under each alternative, so the bytes that silicon
-writes determine its alternative.
+On the simulated machine, each kernel writes different bytes under each alternative of its
+assumption. Therefore the bytes that a GPU writes show which alternative is right.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Micro-kernels (see `micro_kernels`) about tensor memory and the sums of `tcgen05.mma`.
+"""Micro-kernels (see `micro_kernels`) for assumptions about tensor memory and about the sums of
+`tcgen05.mma`.
 
-All kernels share one program: it writes words to tensor memory and bytes to shared memory, one
-thread issues the instructions under test, and the words of tensor memory are read back. Each CTA of
-a pair has its own words and bytes; the first CTA issues.
+All kernels have the same structure: the program writes words to tensor memory and bytes to shared
+memory, one thread issues the instructions under test, and the words of tensor memory are read back.
+Each CTA of a pair has its own words and bytes; the first CTA issues the instructions.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class DriverTooOldError(InputError):
 
 
 class LaunchFailedError(Error):
-    """Raised if a launch was rejected, or the kernel faulted; the message names the kernel."""
+    """Raised if a launch was rejected or its kernel faulted; the message names the kernel."""
 
     exit_code = 1
 
@@ -80,8 +80,9 @@ def _made(image: bytes) -> tuple[str, str]:
 
 
 class Module:
-    """A cubin (or PTX that ends with a zero byte) on a device; `close`, or the end of the object's
-    life, unloads it."""
+    """A cubin (or PTX that ends with a zero byte) that is loaded on a device. It is unloaded by
+    `close`, or when the object is deleted.
+    """
 
     def __init__(self, image: bytes, on: Device | None = None) -> None:
         self.device = on or device()
@@ -137,7 +138,7 @@ class Module:
         call("cuMemcpyHtoD", address, value.tobytes(), value.nbytes)
 
     def close(self) -> None:
-        """Unloads the cubin once the device is idle."""
+        """Unloads the cubin after waiting until the device is idle."""
         handle, self.handle = self.handle, None
         if handle is not None:
             self.device.activate()
@@ -156,7 +157,8 @@ _SHARED: WeakValueDictionary[tuple[bytes, int], Module] = WeakValueDictionary()
 
 def shared(cubin: bytes, on: Device) -> Module:
     """The module of `cubin` on the device. It is loaded once, shared by all its users, and unloaded
-    after the last of them."""
+    when the last user has released it.
+    """
     key = cubin, on.ordinal
     found = _SHARED.get(key)
     return _SHARED.setdefault(key, Module(cubin, on)) if found is None else found
@@ -164,13 +166,14 @@ def shared(cubin: bytes, on: Device) -> Module:
 
 @lru_cache(maxsize=256)
 def load(cubin: bytes, on: Device | None = None) -> Module:
-    """Loads `cubin`; the module is cached for the next call."""
+    """Loads `cubin`, or returns the module that an earlier call loaded."""
     return shared(cubin, on or device())
 
 
 def load_or_compile(cubin: bytes, ptx: str, on: Device) -> tuple[Module, str]:
-    """Loads the cubin, or the PTX if the driver is older than the cubin's toolkit. Returns the
-    module and a text that says which of them was loaded."""
+    """Loads the cubin. If the driver is older than the cubin's toolkit, loads the PTX instead,
+    which the driver compiles. Returns the module, and a text that says which of the two was loaded.
+    """
     try:
         return load(cubin, on), "cubin"
     except DriverTooOldError as error:
@@ -234,8 +237,9 @@ class LoadedFunction:
         programmatic: bool = False,
         stream: int = 0,
     ) -> Any:
-        """The CUlaunchConfig of a launch; sets the kernel attributes that the launch needs. For the
-        arguments see `launch`."""
+        """The CUlaunchConfig of a launch; also sets the kernel attributes that the launch needs.
+        The arguments are those of `launch`.
+        """
         self.module.device.activate()
         driver = bindings()
         self._allow(dynamic_smem, cluster)
@@ -256,7 +260,7 @@ class LoadedFunction:
             )
 
     def rejected(self, config: Any, status: int) -> LaunchFailedError:
-        """The error of a launch that the driver rejected with `status`."""
+        """Returns the error for a launch that the driver rejected with `status`."""
         grid = (config.gridDimX, config.gridDimY, config.gridDimZ)
         block = (config.blockDimX, config.blockDimY, config.blockDimZ)
         return LaunchFailedError(
@@ -338,8 +342,9 @@ LAUNCHED: deque[str] = deque(maxlen=64)
 
 
 def synchronize(stream: int = 0) -> None:
-    """Waits for `stream`. `LaunchFailedError`, for a fault, names the kernels launched since the
-    last synchronisation."""
+    """Waits for `stream`. If a kernel faulted, raises `LaunchFailedError`, which names the kernels
+    launched since the last synchronisation.
+    """
     try:
         call("cuStreamSynchronize", bindings().CUstream(stream))
     except CudaError as error:

@@ -1,7 +1,8 @@
-"""Launches any PTX on a GPU with arrays on the host: `--gpu` of tc-run and of the doors.
+"""Launches any PTX on a GPU with arrays of the host; used for `--gpu` of tc-run and of ``python -m
+tcir.cuda`` and similar commands.
 
 A program for sm_100a is emulated if the GPU is a Hopper (docs/explanation/emulation.md). The driver
-compiles the PTX, with a compiler of the driver's own version.
+compiles the PTX with its built-in compiler.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ NEEDED = (
 
 @dataclass(frozen=True)
 class GpuRun:
-    """Device and time of a launch.
+    """The device that executed a launch, and the time of the launch.
 
     emulated: whether a program for sm_100a ran on another GPU
     """
@@ -43,7 +44,9 @@ class GpuRun:
 
 
 def gpu() -> Device:
-    """The first GPU. NoDeviceError names the missing component and the requirements."""
+    """The first GPU. Raises NoDeviceError, which names the missing component and the
+    requirements.
+    """
     try:
         return device()
     except NoDeviceError as error:
@@ -51,7 +54,9 @@ def gpu() -> Device:
 
 
 def is_emulated(ptx: str, on: Device) -> bool:
-    """Whether a program for sm_100 runs on this GPU by emulation; InputError if it does not run."""
+    """Whether this GPU can run a program for sm_100 only by emulation; raises InputError if it
+    cannot run the program at all.
+    """
     found = re.search(r"^\s*\.target\s+(sm_(\d+)([af]?))", ptx, re.MULTILINE)
     if found is None:
         raise InputError("expected PTX with a .target, got none")
@@ -108,10 +113,10 @@ def run_on_gpu(
     args: Sequence[object],
     storages: Sequence[np.ndarray] = (),
 ) -> GpuRun:
-    """Launches a kernel once, waits, and copies what it wrote into the arrays.
+    """Launches a kernel once, waits, and copies the bytes that it wrote into the arrays.
 
     args:     as in `tcir.run_ptx`, but numbers must be numpy scalars
-    storages: arrays that are copied whole if an argument is a part of one
+    storages: arrays that are copied whole if an argument is a part of one of them
 
     Raises NoDeviceError without a GPU; EmulationError, InputError, LaunchFailedError.
     """

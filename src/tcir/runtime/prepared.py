@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class CompiledKernel(Protocol):
-    """A launchable program, such as a `tcir.Kernel`."""
+    """Protocol of a program that can be launched, such as a `tcir.Kernel`."""
 
     @property
     def name(self) -> str:
@@ -43,15 +43,15 @@ and the address."""
 
 
 class Prepared:
-    """A program on one stream, to be called many times, by any thread.
+    """A program prepared for one stream. It may be called many times, by any thread.
 
-    Its workspaces are allocated once and belong to this object: calls follow each other on the
-    stream, and none of them waits.
+    Its workspaces are allocated once and belong to this object. This is safe because calls follow
+    each other on the stream; no call waits for another on the host.
 
-    frozen:   indices of the inputs whose contents change rarely. Launches that read only these and
-              constants of the program run only when the `state` of a call is new; their results are
-              kept
-    allocate: allocates the workspaces
+    frozen:   indices of the inputs whose contents change rarely. Launches that read only these
+              inputs and constants of the program run only when the `state` of a call is new; their
+              results are kept
+    allocate: the function that allocates the workspaces
     replay:   whether launches may be replayed as CUDA graphs (`LaunchList`)
     """
 

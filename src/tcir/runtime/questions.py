@@ -1,5 +1,6 @@
-"""Writes the kernels of the self-test as bundles; the bytes that a GPU writes decide an
-assumption."""
+"""Writes the kernels of the self-test as bundles. The bytes that another computer's GPU writes show
+which alternative of an assumption is right.
+"""
 
 from __future__ import annotations
 

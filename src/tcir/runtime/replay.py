@@ -1,4 +1,6 @@
-"""Runs a bundle (see `tcir.runtime.bundle`) on a GPU, in this process, and returns the result."""
+"""Runs a bundle (see `tcir.runtime.bundle`) on a GPU, in this process, and returns a report of the
+results.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ _READ = "the folder is damaged: request it again"
 
 
 def seal(description: Fields) -> str:
-    """The digest of all fields of launch.json except ``sha256``, which contains it."""
+    """Digest of all fields of launch.json except ``sha256``, the field in which the digest is
+    stored.
+    """
     rest = {name: value for name, value in description.items() if name != "sha256"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
@@ -37,7 +41,7 @@ def _bytes(path: Path) -> bytes:
 
 @dataclass(frozen=True)
 class Bundle:
-    """The contents of a folder, checked against its digests."""
+    """The contents of a bundle's folder, whose digests were checked."""
 
     folder: Path
     description: Fields
@@ -136,8 +140,8 @@ class Bundle:
 def replay(bundle: Bundle, repeats: int) -> Fields:
     """Runs the bundle's kernels on device 0, one after the other; returns a report.
 
-    A question of the self-test (`description["question"]`) is not timed; its report has the digest
-    of the bytes that it wrote.
+    If the bundle is a question of the self-test (`description["question"]`), it is not timed, and
+    its report contains the digest of the bytes that the kernels wrote.
     """
     from tcir.emulation.narrow import encoder
     from tcir.runtime.devices import device
@@ -222,8 +226,9 @@ def excess(
     reference: Array,
     errors: Array,
 ) -> float:
-    """The largest error of a buffer's elements as a fraction of its bound; infinite for a NaN that
-    the reference does not have."""
+    """The largest error of a buffer's elements as a fraction of the element's error bound; infinite
+    if an element is NaN and its reference is not.
+    """
     if dtype == "bfloat16":  # numpy has none: the upper half of an f32
         found = (found.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
     values = found.view("f4" if dtype == "bfloat16" else dtype).astype("f8")

@@ -1,4 +1,4 @@
-"""Arrays of the host that stay on a device."""
+"""Arrays of the host whose copies stay on a device."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ array."""
 
 
 def resident(array: np.ndarray[Any, Any], module: Module) -> int:
-    """Address of the copy of a read-only array on the module's device; the copy is made once."""
+    """Address of the copy of a read-only array on the module's device; the copy is made on first
+    use.
+    """
     copies = _RESIDENT.setdefault(module, {})
     if id(array) not in copies:
         copies[id(array)] = array, to_device(array, module.device)

@@ -1,4 +1,6 @@
-"""``tc-run --selftest``: determines which alternative of each assumption the hardware has."""
+"""``tc-run --selftest``: determines, for each assumption about the hardware, which alternative is
+right.
+"""
 
 from __future__ import annotations
 
@@ -30,16 +32,18 @@ class NotEndedError(Error):
 
 
 class NotModelledError(Error):
-    """Raised if the machine has no rule for an instruction of the micro-kernel."""
+    """Raised if the simulated machine has no rule for an instruction of the micro-kernel."""
 
 
 def on_machine(kernel: MicroKernel, assumptions: Assumptions) -> bytes:
-    """The bytes that the machine writes, or `FAULT` if it rejects an instruction."""
+    """The bytes that a micro-kernel writes on the simulated machine, or `FAULT` if the machine
+    rejects an instruction.
+    """
     return b"".join(launch_on_machine(launch, assumptions) for launch in kernel.launches())
 
 
 def launch_on_machine(kernel: MicroKernel, assumptions: Assumptions) -> bytes:
-    """The bytes that one launch writes on the machine, or `FAULT`."""
+    """The bytes that one launch writes on the simulated machine, or `FAULT`."""
     try:
         args, outputs = kernel.make()
         report = run_ptx(kernel.ptx, args=args, assumptions=assumptions, **kernel.sizes)
@@ -53,17 +57,18 @@ def launch_on_machine(kernel: MicroKernel, assumptions: Assumptions) -> bytes:
 
 
 def expected(name: str, kernel: MicroKernel) -> dict[Any, bytes]:
-    """Maps each alternative of the assumption `name` to the bytes that the machine writes under
-    it."""
+    """Maps each alternative of the assumption `name` to the bytes that its micro-kernel writes on
+    the simulated machine under that alternative.
+    """
     entry = next(item for item in REGISTRY if item.name == name)
     return {a: on_machine(kernel, Assumptions(**{name: a})) for a in entry.alternatives}
 
 
 def on_gpu(kernel: MicroKernel, target: str = DEFAULT_TARGET.name) -> bytes:
-    """The bytes that the GPU writes, or `FAULT` for a launch that fails.
+    """The bytes that a micro-kernel writes on the GPU, or `FAULT` for a launch that fails.
 
-    Every launch has its own process, since a fault makes its context unusable. `NotEndedError` if
-    it is still running after `SECONDS`.
+    Every launch has its own process, because a fault makes the process's CUDA context unusable.
+    Raises `NotEndedError` if the launch is still running after `SECONDS`.
     """
     from tcir.codegen.cubin import assemble
 
@@ -76,7 +81,9 @@ def on_gpu(kernel: MicroKernel, target: str = DEFAULT_TARGET.name) -> bytes:
 def in_process(
     function: Callable[..., bytes], cubin: bytes, kernel: MicroKernel, made: Any
 ) -> bytes:
-    """Calls ``function(cubin, sizes, made)`` in a new process and returns the bytes it returns."""
+    """Calls ``function(cubin, sizes, made)`` in a new process, and returns the bytes that the
+    function returns.
+    """
     spawn = multiprocessing.get_context("spawn")
     here, there = spawn.Pipe(duplex=False)
     arguments = (there, function, cubin, kernel.sizes, made)
@@ -119,15 +126,18 @@ def _launch_on_gpu(cubin: bytes, sizes: dict[str, Any], made: tuple[list[Any], l
 
 
 def judge(outcomes: dict[Any, bytes], silicon: bytes) -> str:
-    """Text that names the alternatives under which the machine writes the hardware's bytes."""
+    """Text that names the alternatives under which the simulated machine writes the same bytes as
+    the hardware.
+    """
     same = [str(a) for a, data in outcomes.items() if data == silicon]
     return " or ".join(same) if same else "neither: please report this"
 
 
 def main(file: Path) -> int:
-    """Runs the self-test; returns its exit status: 0 if every assumption that can be tested agrees
-    with the silicon, 1 if one does not, 2 if a testable one was not tested. On a B200 the answers
-    are written to `file`, to be sent back."""
+    """Runs the self-test; returns its exit status: 0 if the hardware agrees with every assumption
+    that can be tested, 1 if it disagrees with an assumption, 2 if an assumption that can be tested
+    was not tested. On a B200 the answers are written to `file`, to be sent to tcir's authors.
+    """
     kernels = micro_kernels()
     ready = _blackwell()
     wrong = unasked = 0

@@ -48,10 +48,11 @@ Encode = Callable[["MapFields", int], bytes]
 
 @lru_cache(maxsize=1024)
 def encode(fields: MapFields, address: int) -> bytes:
-    """Encodes the map `fields` of a tensor at `address` (in bytes); returns its 128 opaque bytes.
+    """Encodes the tensor map `fields` for a tensor at byte address `address`; returns its 128
+    opaque bytes.
 
-    `fields` are those of `tcir.TensorMap.fields`. L2 promotion is 128 bytes. `InputError` if the
-    driver rejects the map, although the machine's limits accept it.
+    `fields` are those of `tcir.TensorMap.fields`. L2 promotion is 128 bytes. Raises `InputError` if
+    the driver rejects a map that the limits of the simulated machine accept.
     """
     driver = bindings()
     wide, narrow = driver.cuuint64_t, driver.cuuint32_t

@@ -12,7 +12,8 @@ from tcir.runtime.module import synchronize
 def measure(
     launch: Callable[[], object], *, repeats: int = 20, warmup: int = 3, stream: int = 0
 ) -> list[float]:
-    """Milliseconds between events before and after each of `repeats` calls of `launch`.
+    """Returns, for each of `repeats` calls of `launch`, the milliseconds between an event before
+    and an event after the call.
 
     `launch` must put its work on `stream` (a handle; 0 is the legacy default stream) of the current
     device. `warmup` calls come first and are not measured.

@@ -1,8 +1,8 @@
 """``python run.py`` of a bundle or a kit: runs every bundle in a process of its own and writes a
 report.
 
-The process of a bundle that does not answer in time is killed, and a fault ends only its own
-process; the other bundles run in any case. report.json and report.txt are rewritten after each
+If a bundle does not end in time, its process is killed; a fault ends only the process of its own
+bundle. The other bundles run in either case. report.json and report.txt are rewritten after each
 bundle, so that there is always a report to send.
 """
 
@@ -35,8 +35,9 @@ Report = dict[str, Any]
 
 
 def main(folder: Path, words: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit status: 0 all as expected, 1 not all, 2 no GPU, 3 a
-    damaged folder, 130 interrupted."""
+    """Runs the command; returns its exit status: 0 if all results are as expected, 1 if some are
+    not, 2 without a GPU, 3 for a damaged folder, 130 if interrupted.
+    """
     options = _parser().parse_args(words)
     try:
         chosen = [Bundle.read(path) for path in _folders(folder, options.only)]

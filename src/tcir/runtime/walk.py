@@ -1,4 +1,4 @@
-"""A compiled function that puts a list of launches on a stream in one call."""
+"""A compiled function that puts a sequence of launches on a stream in one call."""
 
 from __future__ import annotations
 

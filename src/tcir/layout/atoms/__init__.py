@@ -1,4 +1,6 @@
-"""Atoms: the data of one instruction's threads, as thread-value layouts."""
+"""Atoms: one instruction each, with thread-value layouts that say which elements each thread
+has.
+"""
 
 from __future__ import annotations
 

@@ -15,12 +15,13 @@ SHARED, GLOBAL, REGISTERS = "shared", "global", "registers"
 class CopyOperation:
     """One copy instruction.
 
-    src, dst:    ``(thread, bit) -> bit`` of the moved data: a thread's source and destination
+    src, dst:    ``(thread, bit) -> bit`` of the moved data: the bits that each thread reads, and
+                 those that it writes
     reference:   ``"src"`` or ``"dst"``: the side whose threads own the data in a tiled copy
     spaces:      state spaces of source and destination
-    row_bytes:   contiguous bytes at each thread's address on the memory side, aligned to their
-                 number; 0 for element-by-element copies
-    collective:  all threads of the warp execute it together (``.aligned``)
+    row_bytes:   number of contiguous bytes at each thread's address in memory, which is also their
+                 alignment; 0 for element-by-element copies
+    collective:  whether all threads of the warp execute the instruction together (``.aligned``)
     """
 
     name: str
@@ -39,7 +40,7 @@ class CopyOperation:
 
 @dataclass(frozen=True)
 class CopyAtom:
-    """A copy operation on elements of ``element_bits``; layouts count elements."""
+    """A copy operation on elements of ``element_bits`` bits; its layouts count elements."""
 
     operation: CopyOperation
     element_bits: int
@@ -53,7 +54,7 @@ class CopyAtom:
 
     @property
     def reference(self) -> Layout:
-        """The side that owns the data: ``(thread, value) -> element``."""
+        """The layout of the side that owns the data: ``(thread, value) -> element``."""
         return self.src if self.operation.reference == "src" else self.dst
 
 

@@ -13,10 +13,10 @@ class MmaAtom:
     """One warp-level matrix instruction.
 
     shape:   (M, N, K)
-    threads: thread number in the warp of each of the atom's threads
+    threads: for each thread of the atom, its number in the warp
     a, b, c: ``(thread, value) -> index`` in the column-major M x K, N x K, M x N matrix, as CuTe's
-             ``ALayout``, ``BLayout``, ``CLayout``; D has C's layout
-    a_types, c_types: element types of A and B, and of C and D, that have these layouts
+        ``ALayout``, ``BLayout``, ``CLayout``; D has C's layout
+    a_types, c_types: element types of A and B, and of C and D, for which these layouts hold
     a_bits, c_bits: bits of an element of A and B, and of C and D; 32 / bits values share a register
     """
 
@@ -44,8 +44,9 @@ class MmaAtom:
         raise LayoutError(f"expected operand A, B, C or D, got {operand}")
 
     def with_accumulator(self, c_type: str) -> MmaAtom:
-        """Returns the atom with the same layouts and f16 (two values per register) or 32-bit C and
-        D."""
+        """Returns the atom with the same layouts and with f16 (two values per register) or 32-bit
+        elements of C and D.
+        """
         if self.a_bits != 16 or "f16" not in self.a_types or c_type not in ("f16", "f32"):
             raise LayoutError(
                 f"expected f32 (or f16 for f16 operands) for {self.name}, got {c_type}"
@@ -53,7 +54,9 @@ class MmaAtom:
         return replace(self, c_types=(c_type,), c_bits=int(c_type[1:]))
 
     def register(self, operand: str, value: int) -> tuple[int, int]:
-        """Returns the 32-bit register of a value, and its position in it (0: lowest bits)."""
+        """Returns the number of the 32-bit register that contains a value, and the value's position
+        in it (0: lowest bits).
+        """
         per_register = 32 // self.operand(operand)[2]
         return value // per_register, value % per_register
 

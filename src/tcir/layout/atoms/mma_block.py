@@ -1,10 +1,13 @@
-"""The 8 x 8 x 128-bit block from which the mma.sync instructions of a whole warp are composed.
+"""The 8 x 8 x 128-bit block of which the whole-warp mma.sync instructions are composed.
 
-A is 8 rows of 128 bits along K, B 8 columns of 128 bits, C 8 x 8. Thread 4g + c holds bits 32c to
-32c + 31 of row g of A and of column g of B, a register each, and C[g][2c] and C[g][2c + 1]. The
-instructions m8n8k16 (8 bits), m8n8k32 (4 bits) and m8n8k128 (1 bit) are one block; all others of
-whole warps are 2 blocks along M, 1 along N and 1 or 2 along K, as a tiled mma. f64 has blocks of
-its own (256 bits along K), and m8n8k4 of f16 is a product of eight threads.
+In a block, A is 8 rows of 128 bits along K, B is 8 columns of 128 bits along K, and C is 8 x 8.
+Thread 4g + c holds bits 32c to 32c + 31 of row g of A and of column g of B, in one register each,
+and the elements C[g][2c] and C[g][2c + 1].
+
+The instructions m8n8k16 (8 bits), m8n8k32 (4 bits) and m8n8k128 (1 bit) are one block. All other
+whole-warp instructions are tiled mmas of 2 blocks along M, 1 along N, and 1 or 2 along K. There are
+two exceptions: f64 has its own blocks (256 bits along K), and m8n8k4 of f16 is a product of eight
+threads.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """mma.sync.m8n8k4 of f16: four products of eight threads each (PTX ISA 9.7.14.5.1).
 
-Quad pair q of a warp is threads 4q..4q+3 and 4q+16..4q+19; the layouts are those of one quad pair.
-The letters are BLAS's: A is T (row-major, K-major) or N (M-major), B is N (column-major, K-major)
-or T (N-major).
+The eight threads of quad pair q of a warp are 4q..4q+3 and 4q+16..4q+19; the layouts are those of
+one quad pair. The letters T and N in the names are those of BLAS: A is T (row-major, K-major) or N
+(M-major); B is N (column-major, K-major) or T (N-major).
 """
 
 from __future__ import annotations

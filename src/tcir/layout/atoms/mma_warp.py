@@ -1,6 +1,7 @@
-"""mma.sync of whole warps (PTX ISA 9.7.14.5, fragment tables of m16n8k4 to m16n8k32).
+"""Whole-warp mma.sync (PTX ISA 9.7.14.5, fragment tables of m16n8k4 to m16n8k32).
 
-Thread 4g + c holds row (for B, column) g, elements contiguous along k: one 32-bit register each.
+Thread 4g + c holds elements of row g of A and of column g of B. The elements in one 32-bit register
+are contiguous along k.
 """
 
 from __future__ import annotations
