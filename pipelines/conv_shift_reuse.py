@@ -34,25 +34,28 @@ class ConvShiftReuseOptions(ScheduleOptions, ShiftOptions):
 
     n_tile: output channels per CTA, a multiple of 16 up to 256; 0 chooses
     stages: slots of the ring in shared memory and tensor memory; 0 chooses
-    programmatic: launches may start before the previous ones have ended (programmatic
-                  dependent launch)
-    tf32: f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
+    programmatic: whether launches may start before the previous ones have ended (programmatic
+        dependent launch)
+    tf32: whether f32 factors are truncated to tf32 for tensor cores; false: CUDA cores multiply
+        them in f32
     halo:   treatment of lanes without a new pixel after a shift: ``mask`` (not stored), or
-            ``refresh`` (the last lane of each quarter gets one from shared memory)
+            ``refresh`` (the last lane of each sub-partition gets a new pixel from shared memory)
     tiling: how pixels are assigned to lanes: ``rows``, ``packed`` or ``linear``
-    shift:  with halo=refresh, what shifts: ``ashift`` (the mma) or ``shift`` (tcgen05.shift)
-    shift_quarters: quarters that one tcgen05.shift is assumed to move: ``one`` or ``all``
-    halo_load: with halo=refresh, a TMA load for each pixel of the halo (``boxes``), or one of mode
-            im2col::w::128 for slab and halo (``w128``, with tiling=packed)
+    shift:  with halo=refresh, the instruction that shifts: ``ashift`` (the mma) or ``shift``
+            (tcgen05.shift)
+    shift_quarters: how many sub-partitions one tcgen05.shift is assumed to move: ``one`` or ``all``
+    halo_load: with halo=refresh, how the halo is loaded: by a TMA load for each of its pixels
+        (``boxes``), or by one load of mode im2col::w::128 for A tile and halo (``w128``, with
+        tiling=packed)
     persistent, ctas, scheduler, acc_stages, epilogue_warps, cta_group, cluster, split_k: as in
             conv-smem-offset
-    store, store_stages, epilogue_tile: as in conv-implicit-gemm, store=tma with tiling=rows
+    store, store_stages, epilogue_tile: as in conv-implicit-gemm; store=tma requires tiling=rows
     n_tiles: as in conv-smem-offset
     """
 
 
 def build(options: ConvShiftReuseOptions) -> Pipeline:
-    """The passes."""
+    """Returns the passes of the pipeline with these options."""
     front = convolutions(options, SplitConvK(splits=options.split_k, rows=True))
     if options.halo == "mask":  # what the cost model knows
         front.append(CompareConvSchedules(options.n_tile, options.tiling))

@@ -18,23 +18,25 @@ class ConvSmemOffsetOptions(ScheduleOptions):
 
     n_tile: output channels per CTA, a multiple of 16 up to 256; 0 chooses
     stages: slots of the ring in shared memory; 0 chooses
-    programmatic: launches may start before the previous ones have ended (programmatic
-                  dependent launch)
-    tf32: f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
-    persistent: no more CTAs than SMs, each of which computes several tiles one after another
+    programmatic: whether launches may start before the previous ones have ended (programmatic
+        dependent launch)
+    tf32: whether f32 factors are truncated to tf32 for tensor cores; false: CUDA cores multiply
+        them in f32
+    persistent: whether there are no more CTAs than SMs, so that a CTA computes several tiles one
+        after another
     ctas: CTAs of a persistent kernel; 0: one per SM
     scheduler, acc_stages, epilogue_warps: as in conv-implicit-gemm
     store, store_stages, epilogue_tile: as in conv-implicit-gemm
-    n_tiles: tiles of n_tile output channels that a CTA computes for its pixels; sm_100a
+    n_tiles: tiles of n_tile output channels that a CTA computes for its pixels; only sm_100a
     cta_group: 2: pairs of CTAs compute two tiles together, each with half of the filters
     cluster: Mx1: clusters of M CTAs, neighbours along pixels, load the filters together
-    split_k: CTAs that share the filter rows of an output tile, in equal parts; a second kernel sums
-             up their results
+    split_k: number of CTAs that divide the filter rows of an output tile equally among them; a
+        second kernel sums up their results
     """
 
 
 def build(options: ConvSmemOffsetOptions) -> Pipeline:
-    """The passes."""
+    """Returns the passes of the pipeline with these options."""
     front = convolutions(options, SplitConvK(splits=options.split_k, rows=True))
     return scheduled(options, front, TileConvSmemOffset, ONE_WARPGROUP)
 

@@ -28,15 +28,19 @@ from tcir.target import targets_with
 class GemmOptions:
     """Options of the pipeline.
 
-    n_tile: output columns per CTA, a multiple of 16 up to 256; 0 takes the fastest by the model
+    n_tile: output columns per CTA, a multiple of 16 up to 256; 0 takes the width that is fastest by
+        the cost model
     stages: slots of the ring in shared memory; 0 chooses
-    persistent: no more CTAs than SMs, each of which computes several tiles one after another
-    ctas: CTAs of a persistent kernel; 0: one per SM, with wgmma the fewest that take as many rounds
-    scheduler: scheduler of a persistent kernel, static: every ctas-th tile; clc: the tiles of CTAs
-               that have not been launched (cluster launch control)
+    persistent: whether there are no more CTAs than SMs, so that a CTA computes several tiles one
+        after another
+    ctas: CTAs of a persistent kernel; 0: one per SM, or with wgmma the smallest number that
+        computes all tiles in as many rounds
+    scheduler: how the tiles of a persistent kernel are distributed. static: CTA c computes the
+        tiles c, c + ctas, …; clc: a CTA also computes the tiles of CTAs that have not been launched
+        (cluster launch control)
     acc_stages: accumulators that the tiles of a CTA use in turn; 0 chooses
-    programmatic: the launch may start before the previous one has ended (programmatic
-                  dependent launch)
+    programmatic: whether the launch may start before the previous one has ended (programmatic
+        dependent launch)
     store: how results are stored, direct: by each thread from its registers; tma: through swizzled
            shared memory, whole lines at a time
     store_stages: tiles that a warp stores by TMA in turn, so that it writes one while others are
@@ -44,23 +48,27 @@ class GemmOptions:
     epilogue_tile: MxN: sums that the epilogue loads, stages and stores at a time; auto: 128x16 if
                    threads store, 32 rows of one swizzle span if TMA stores
     n_tiles: tiles of n-tile columns by which a CTA multiplies a tile of A
-    collector: the tensor core keeps A from the first of n-tiles to the last
+    collector: whether the tensor core's collector buffer keeps A from the first of the n-tiles
+        tiles to the last
     producer_warps, consumer_warps, epilogue_warps: warps that load (1, or 2 where the epilogue
                                                     reads by TMA), multiply (1; 8 with wgmma) and
                                                     store (4, 8, 12); 0 chooses
     cta_group: 2: pairs of CTAs compute tiles of 256 rows (M of the mma) together
     cluster: MxN: clusters of M by N CTAs, neighbours along rows and columns of the output, load the
              operands that they share together, by multicast
-    kind: mxf4nvf4, mxf4 or mxf8f6f4 where several kinds multiply the block-scaled types; left out,
-          the kind with the fewest bytes in shared memory
-    swap: auto exchanges A and B where few rows leave most of the tensor core's 128 rows empty and
-          n-tile is left out; always; never
-    split_k: CTAs that share K of an output tile; a second kernel sums up their results
-    quantise_apart: tc.quantise_blocks is a launch of its own, also of an argument, and a product
-                    then reads its codes and scales; left out, one launch with the product before it
-    tf32: f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
-    attention: two products and the softmax between them are one kernel, whose exponentials are
-               rounded to the type of the values; left out, each is a kernel
+    kind: mxf4nvf4, mxf4 or mxf8f6f4, if several kinds multiply the block-scaled types; left out,
+        the kind whose operands take the fewest bytes in shared memory
+    swap: always, never or auto. auto exchanges A and B if few rows leave most of the tensor core's
+        128 rows empty and n-tile is left out
+    split_k: number of CTAs that divide K of an output tile among them; a second kernel sums up
+        their results
+    quantise_apart: whether tc.quantise_blocks is a separate launch, which may also quantise an
+        argument; a product then reads its codes and scales. Left out, it is one launch with the
+        product before it
+    tf32: whether f32 factors are truncated to tf32 for tensor cores; false: CUDA cores multiply
+        them in f32
+    attention: whether two products and the softmax between them become one kernel, whose
+        exponentials are rounded to the type of the values; left out, each of the three is a kernel
     """
 
     n_tile: int = 0
@@ -89,7 +97,7 @@ class GemmOptions:
 
 
 def build(options: GemmOptions) -> Pipeline:
-    """The passes."""
+    """Returns the passes of the pipeline with these options."""
     return Pipeline(
         [
             *raised(options.tf32, options.attention),
@@ -110,7 +118,7 @@ def build(options: GemmOptions) -> Pipeline:
 
 
 def rewrites(options: GemmOptions) -> list[Pass]:
-    """The rewrites of products to forms that tensor cores and TMA take."""
+    """Returns the passes that rewrite products to forms that tensor cores and TMA support."""
     swap = SwapOperands(swap=options.swap, n_tile=options.n_tile)
     split = [SplitK(splits=options.split_k)] if options.split_k != 1 else []
     return [CollapseBatch(), swap, ReorderScales(), RepackGemm(), *split]

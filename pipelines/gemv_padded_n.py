@@ -24,10 +24,10 @@ class GemvPaddedNOptions:
     m_tile:   rows of a tile: 128, or 256 for a pair of CTAs
     k_tile:   elements of K of a stage; 0 chooses
     stages:   slots of the ring in shared memory; 0 chooses
-    kind:     mxf4nvf4, mxf4 or mxf8f6f4 where several kinds multiply the types; left out, the kind
-              with the fewest bytes in shared memory
-    scheduler: with schedule=single, static, or clc: CTAs take over the tiles of CTAs that have not
-              been launched (cluster launch control)
+    kind:     mxf4nvf4, mxf4 or mxf8f6f4, if several kinds multiply the types; left out, the kind
+              whose operands take the fewest bytes in shared memory
+    scheduler: with schedule=single, static (one CTA per tile) or clc (CTAs take over the tiles of
+        CTAs that have not been launched, by cluster launch control)
     cluster:  Mx1: with schedule=single, M CTAs along rows load the columns of B together
     """
 
@@ -43,7 +43,7 @@ class GemvPaddedNOptions:
 
 
 def build(options: GemvPaddedNOptions) -> Pipeline:
-    """The passes."""
+    """Returns the passes of the pipeline with these options."""
     return Pipeline(
         [
             *raised_block_scaled(),

@@ -20,7 +20,7 @@ class GemvSimtOptions:
     rows:    rows of A per warp
     warps:   warps per CTA
     reorder: whether separate kernels first bring row-major scales into the tensor core's layout
-             (not needed here; to measure the cost)
+             (these kernels do not need it; the option exists to measure its cost)
     """
 
     rows: int = 4
@@ -29,7 +29,7 @@ class GemvSimtOptions:
 
 
 def build(options: GemvSimtOptions) -> Pipeline:
-    """The passes."""
+    """Returns the passes of the pipeline with these options."""
     reorder = [ReorderScales()] if options.reorder else []
     if options.rows < 1:  # 0 would leave products as they are
         raise InputError(f"expected rows of 1 to 8, got {options.rows}: rows of A per warp")

@@ -29,11 +29,12 @@ class LayersOptions:
     """Options of the pipeline.
 
     stages: slots of the rings in shared memory; 0 chooses
-    programmatic: in programs of several launches, they may start before the previous ones have
-                  ended (programmatic dependent launch)
-    tf32: f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
-    attention: two products and the softmax between them are one kernel, whose exponentials are
-               rounded to the type of the values; false: each is a kernel
+    programmatic: whether, in programs of several launches, a launch may start before the previous
+        ones have ended (programmatic dependent launch)
+    tf32: whether f32 factors are truncated to tf32 for tensor cores; false: CUDA cores multiply
+        them in f32
+    attention: whether two products and the softmax between them become one kernel, whose
+        exponentials are rounded to the type of the values; false: each of the three is a kernel
     """
 
     stages: int = 0
@@ -43,7 +44,8 @@ class LayersOptions:
 
 
 def build(options: LayersOptions) -> Pipeline:
-    """The passes: rewrites and tilings of convolutions, and those of products."""
+    """Returns the passes of the pipeline: rewrites and tilings of convolutions, and those of
+    products."""
     return Pipeline(
         [
             *raised(options.tf32, options.attention, vectors=True, siblings=True),

@@ -31,11 +31,15 @@ class MatmulWarpOptions:
     stages: slots of the ring in shared memory, at least 2; 0 chooses
     group_m: rows of tiles that CTAs go through as a group, for the L2 cache
     atom: the mma.sync instruction by its name in tcir.layout; "" takes the longest K
-    ldmatrix: false takes plain loads from shared memory everywhere
-    copy: "tma" or "cp.async"; "" takes TMA where target and operands allow it
-    ctas: CTAs, each of which computes several tiles one after another; 0: where TMA loads and an SM
-          has no room for two CTAs, the fewest that need no more rounds than one CTA per SM
-    tf32: f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
+    ldmatrix: whether ldmatrix loads fragments from shared memory; false: plain loads are used
+        everywhere
+    copy: how tiles are copied to shared memory: "tma" or "cp.async"; "" takes TMA if target and
+        operands allow it
+    ctas: number of CTAs, each of which computes several tiles one after another; 0: if TMA loads
+        and an SM has no room for two CTAs, the smallest number that needs no more rounds than one
+        CTA per SM, else one CTA per tile
+    tf32: whether f32 factors are truncated to tf32 for tensor cores; false: CUDA cores multiply
+        them in f32
     """
 
     block_m: int = 0
@@ -53,7 +57,7 @@ class MatmulWarpOptions:
 
 
 def build(options: MatmulWarpOptions) -> Pipeline:
-    """The passes."""
+    """Returns the passes of the pipeline with these options."""
     return Pipeline(
         [
             *raised(options.tf32),

@@ -15,11 +15,11 @@ from tcir.target import TARGETS
 
 @dataclass(frozen=True)
 class SimtElementwiseOptions:
-    """No options."""
+    """The pipeline has no options."""
 
 
 def build(_: SimtElementwiseOptions) -> Pipeline:
-    """The passes."""
+    """Returns the passes of the pipeline."""
     launches = [*ON_ARRAYS, SplitLayers(simt=True), FoldConstantLaunches(), *SHARED]
     return Pipeline([*launches, ConvertToSimt(), *threads_to_llvm("cse")])
 

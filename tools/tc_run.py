@@ -1,6 +1,6 @@
-"""tc-run: executes a PTX kernel on the simulated machine (`tcir.run_ptx` from the shell).
+r"""tc-run: executes a PTX kernel on the simulated machine (`tcir.run_ptx` from the shell).
 
-    tc-run saxpy.ptx --grid 8 --block 128 --arg x.npy --arg y.npy --arg f32=1.5 --arg u32=1000 \\
+    tc-run saxpy.ptx --grid 8 --block 128 --arg x.npy --arg y.npy --arg f32=1.5 --arg u32=1000 \
            --save 1=out.npy
 
 Block, cluster, dynamic shared memory, entry and scratch arguments are taken from the files that
@@ -12,8 +12,8 @@ Triton or CuTe DSL wrote next to the PTX, and from the entry's directives
 run on another machine's GPU; a program in MLIR is compiled first (``--pipeline``). ``--selftest``
 tests the machine's assumptions on a B200.
 
-Exit status: 0 the run was ok, 1 illegal operations or hazards, 2 incomplete, 3 bad input, 4
-internal error, 130 interrupted.
+Exit status: 0 if the run was ok, 1 for illegal operations or hazards, 2 if the run is incomplete, 3
+for bad input, 4 for an internal error, 130 if it was interrupted.
 """
 
 from __future__ import annotations

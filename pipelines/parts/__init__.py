@@ -1,1 +1,2 @@
-"""Parts that several pipelines share: options, accepted forms, runs of passes."""
+"""Parts that several pipelines share: options, accepted forms of the input, and sequences of
+passes."""

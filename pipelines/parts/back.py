@@ -1,4 +1,5 @@
-"""The backs: from tiles, or from kernels of threads, to the llvm dialect."""
+"""The back ends of pipelines: passes that lower tiles, or kernels of threads, to the llvm
+dialect."""
 
 from __future__ import annotations
 
@@ -45,10 +46,12 @@ def tile_to_llvm(
 ) -> list[Pass | str]:
     """The passes after tiling; `stages` and `acc_stages` are options of multi-buffer.
 
-    takes_over: whether CTAs take over the work of CTAs not launched yet (cluster launch control)
-    programmatic: whether the launch may start before the previous one has ended; several: only in
-        programs of several launches
-    warpgroups: passes on the roles, for targets whose warpgroups both multiply and store
+    takes_over: whether CTAs take over the work of CTAs that have not been launched yet (cluster
+        launch control)
+    programmatic: whether the launch may start before the previous one has ended; several: whether
+        only in programs of several launches
+    warpgroups: additional passes on the warp roles, for targets whose warpgroups both multiply and
+        store
     """
     return [
         MultiBuffer(stages=stages, acc_stages=acc_stages),
@@ -66,7 +69,7 @@ def tile_to_llvm(
 
 
 def threads_to_llvm(*cleaning: Pass | str) -> list[Pass | str]:
-    """The passes after the conversion to threads, where no ring has to be filled.
+    """The passes after the conversion to threads, for kernels without a ring in shared memory.
 
     cleaning: passes that clean up the threads' programs while their loops are still ``scf.for``
     """

@@ -1,4 +1,5 @@
-"""Parts that the convolution pipelines share: options, accepted forms, the front."""
+"""Parts that the convolution pipelines share: options, accepted forms of the input, and the front
+end."""
 
 from __future__ import annotations
 
@@ -35,9 +36,10 @@ class ConvOptions:
 
     n_tile: output channels per CTA, a multiple of 16 up to 256; 0 chooses
     stages: slots of the ring in shared memory; 0 chooses
-    programmatic: launches may start before the previous ones have ended (programmatic
-                  dependent launch)
-    tf32: f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
+    programmatic: whether launches may start before the previous ones have ended (programmatic
+        dependent launch)
+    tf32: whether f32 factors are truncated to tf32 for tensor cores; false: CUDA cores multiply
+        them in f32
     """
 
     n_tile: int = 0
@@ -48,7 +50,8 @@ class ConvOptions:
 
 @dataclass(frozen=True)
 class ScheduleOptions(ConvOptions):
-    """Options of the pipelines of one schedule; each of them documents its own."""
+    """Options that the pipelines of a single schedule share; each of these pipelines documents its
+    own options."""
 
     persistent: bool = False
     ctas: int = 0
@@ -67,7 +70,11 @@ class ScheduleOptions(ConvOptions):
 def scheduled(
     options: ScheduleOptions, front: Sequence[Pass], tile: type[Pass], warpgroups: Sequence[Pass]
 ) -> Pipeline:
-    """The passes of a schedule. front: passes before `tile`; warpgroups: as in `tile_to_llvm`."""
+    """Returns the passes of a pipeline with one schedule.
+
+    front: passes before the tiling pass `tile`
+    warpgroups: as in `tile_to_llvm`
+    """
     return Pipeline(
         [
             *front,
@@ -84,7 +91,8 @@ def scheduled(
 
 
 def convolutions(options: ConvOptions, *rewrites: Pass) -> list[Pass]:
-    """Passes from linalg to launches of a ``tc.conv2d`` that TMA can encode, with its epilogue.
+    """The passes from linalg to launches, each of one ``tc.conv2d`` whose operands TMA can load,
+    with its epilogue.
 
     rewrites: rewrites of the ``tc.conv2d``, one of which may leave its sums in parts
     """

@@ -1,7 +1,9 @@
-"""The fronts: from linalg to launches of one op each; those of CUDA cores are already kernels.
+"""The front ends of pipelines: passes from linalg to launches of one op each. Launches for CUDA
+cores are already kernels after them.
 
-A pipeline is a front (`raised`, rewrites of the raised ops, and `launched`), the tiling passes of
-its schedule, and a back, a list of passes from `tcir.pipelines.parts.back`.
+A pipeline consists of a front end (`raised`, rewrites of the raised ops, and `launched`), the
+tiling passes of its schedule, and a back end, which is a list of passes from
+`tcir.pipelines.parts.back`.
 """
 
 from __future__ import annotations
@@ -37,10 +39,11 @@ PassType = TypeVar("PassType", bound=Pass)
 def raised(
     tf32: bool = True, attention: bool = False, vectors: bool = False, siblings: bool = False
 ) -> list[Pass]:
-    """The passes that raise each function of a layer to a product or convolution of ``tc`` with its
+    """The passes that raise the function of each layer to a ``tc`` product or convolution with its
     ``tc.epilogue``.
 
-    tf32:      f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
+    tf32:      whether f32 factors are truncated to tf32 for tensor cores; false: CUDA cores
+               multiply them in f32
     attention: whether attention is one op of ``tc`` (`tile_attention`)
     vectors:   whether CUDA cores multiply matrices by vectors
     siblings:  whether products of one tensor with frozen matrices are joined
@@ -52,7 +55,7 @@ def raised(
 
 
 def raised_block_scaled() -> list[Pass]:
-    """The passes that raise each function of a layer to a ``tc.block_scaled_matmul`` with its
+    """The passes that raise the function of each layer to a ``tc.block_scaled_matmul`` with its
     ``tc.epilogue``."""
     return [*ON_ARRAYS, SplitLayers(), FuseEpilogue(), RaiseBlockScaled()]
 
@@ -64,10 +67,10 @@ def launched(
     sharing: Sequence[Pass] = SHARED,
     simt: ConvertToSimt | None = None,
 ) -> list[Pass]:
-    """Passes that make a function of each launch.
+    """The passes that make a separate function of each launch.
 
     fusing: passes that fuse launches, before equal launches are shared
-    quantise_apart: as in split-launches, and in convert-to-simt unless `simt` is given
+    quantise_apart: the option of split-launches and, unless `simt` is given, of convert-to-simt
     joining: passes that join launches
     sharing: passes that let equal launches share one kernel
     simt:    the pass that converts launches without tensor cores to kernels of CUDA cores
@@ -77,7 +80,7 @@ def launched(
 
 
 def with_options(cls: type[PassType], options: object) -> PassType:
-    """The pass with the pipeline's options as its options of the same names; options that the
-    pipeline lacks have their defaults."""
+    """Builds a pass that takes the pipeline's options as its options of the same names; options
+    that the pipeline lacks keep their defaults."""
     names = [each.name for each in dataclasses.fields(cls)]  # type: ignore[arg-type]
     return cls(**{name: getattr(options, name) for name in names if hasattr(options, name)})

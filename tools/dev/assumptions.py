@@ -1,5 +1,5 @@
-"""Writes docs/reference/assumptions.md, the open questions about the hardware, from
-`tcir.machine.REGISTRY`.
+"""Writes docs/reference/assumptions.md from `tcir.machine.REGISTRY`: the open questions about the
+hardware, which the simulated machine answers by assumptions.
 
 python -m tcir.tools.dev.assumptions [--check]
 """

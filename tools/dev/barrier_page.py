@@ -1,5 +1,5 @@
-"""Writes docs/reference/attention-barriers.md: every tile of attention that is used again, and the
-barriers that order its uses.
+"""Writes docs/reference/attention-barriers.md: every tile of an attention kernel that is used
+again, and the barriers that order its uses.
 
 ::
 
@@ -64,7 +64,7 @@ every wait of every kernel below, and each time a chain is missing.
 
 
 def text(size: int, mask: str) -> str:
-    """Attention of three tiles of 128 rows and 384 keys."""
+    """MLIR text of an attention with three tiles of 128 rows and 384 keys."""
     kind = f"tensor<1x1x384x{size}xf16>"
     return f"""func.func @attention(%q: {kind}, %k: {kind}, %v: {kind}) -> {kind} {{
       %o, %lse = "tc.attention"(%q, %k, %v) ({{}}) {{scale = 0.125 : f32, {mask}
@@ -75,14 +75,16 @@ def text(size: int, mask: str) -> str:
 
 
 def state(title: str) -> str:
-    """The lowered program of a kernel of `KERNELS`, with roles and barriers."""
+    """The program of the kernel `title` of `KERNELS`, lowered up to the passes that assign roles
+    and barriers."""
     target, (size, options, mask) = title.partition(",")[0], KERNELS[title]
     pipeline = f"attention{{{options} split-kv=1}}"
     return tcir.compile(text(size, mask), pipeline, target=target).ir[STATE]
 
 
 def names_of(kernel: KernelView) -> dict[ir.Value, str]:
-    """Names of the tiles: Q, K and V by the tensor that is loaded; S, P and O by their product."""
+    """Names of the tiles of a kernel: Q, K and V by the tensor that is loaded; S, P and O by the
+    product that writes or reads them."""
     found: dict[ir.Value, str] = {}
     letters: dict[ir.Value, str] = {}
     for access in accesses_of(kernel):
@@ -124,7 +126,7 @@ def _said(access: TileAccess) -> str:
 
 
 def rows(kernel: KernelView) -> Iterator[str]:
-    """The rows of a kernel's table."""
+    """The rows of the table of one kernel."""
     names = names_of(kernel)
     for reuse in reuses_of(kernel):
         before, after = reuse.there.before, reuse.there.after
@@ -154,7 +156,7 @@ def document() -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Writes or checks the page."""
+    """Writes the page, or checks whether it is stale."""
     return write_or_check(TARGET, document, "tcir.tools.dev.barrier_page", argv)
 
 

@@ -1,4 +1,5 @@
-"""Checks imports between rooms (the contracts in pyproject.toml), and types."""
+"""Checks the imports between the folders ("rooms") of the package against the contracts in
+pyproject.toml, and checks types."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Prints the rooms that `tcir.compile` walks through, as JSON: ``python -P compile_walk.py
-CHECKOUT``.
+"""Prints, as JSON, the rooms (folders or files of the package) whose functions `tcir.compile`
+calls: ``python -P compile_walk.py CHECKOUT``.
 
-Every call from one function of the package to another is a step, counted the first time it occurs,
-in the order of the calls. A step is listed as the callee's room (folder or file of the package).
-Rooms that do the work rather than organise it (`WORK`) are left out, and so are imports.
+Every call from one function of the package to another is a step. A step is counted the first time
+it occurs, in the order of the calls, and is listed as the room of the called function. Imports are
+left out, and so are rooms that do the work rather than organise it (`WORK`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ WORK = {"dialect", "formats", "interp", "layout", "machine", "passes", "pipeline
 
 
 def main(root: Path) -> list[str]:
-    """Compiles `examples/matmul.mlir` twice and traces the second run, when caches are filled."""
+    """Compiles `examples/matmul.mlir` twice and traces the second run, in which caches are
+    filled."""
     with tempfile.TemporaryDirectory() as folder:
         sys.path.insert(0, str(_import_root(root, Path(folder))))
         import tcir

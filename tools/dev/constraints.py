@@ -1,10 +1,10 @@
-"""Writes constraints.txt: a version of every package that tcir and its extras (except `peers`)
-need.
+"""Writes constraints.txt: the version to install of every package that tcir and its extras (except
+`peers`) need.
 
     python3.11 -m tcir.tools.dev.constraints
 
 pip resolves all of them together to the newest versions that pyproject.toml allows, for the Python
-that runs this command. It must be the oldest supported Python, since some packages have newer
+that runs this command. It must be the oldest supported Python, because some packages have newer
 releases only for newer Pythons.
 """
 

@@ -1,4 +1,5 @@
-"""Examples of the verifier's rules: the op's ``example`` with changes, and the errors reported."""
+"""Examples of the verifier's rules: the ``example`` of an op with changes, and the errors that it
+then causes."""
 
 from __future__ import annotations
 
@@ -14,17 +15,18 @@ from tcir.dialect.rules import Changes, Rule, subject_name
 
 
 def illegal(rule: Rule) -> list[str]:
-    """Modules that break `rule` and no other."""
+    """Yields modules that break `rule` and no other rule."""
     return [changed(example_of(rule.subject), each) for each in rule.bad]
 
 
 def legal(rule: Rule) -> list[str]:
-    """Modules besides the example itself that break no rule."""
+    """Yields modules, other than the example itself, that break no rule."""
     return [changed(example_of(rule.subject), each) for each in rule.good]
 
 
 def example_of(subject: str) -> str:
-    """The ``example`` of the op or type that rules call `subject`: ``tc.mma``, ``!tc.smem``."""
+    """The ``example`` of the op or type that rules call `subject`, such as ``tc.mma`` or
+    ``!tc.smem``."""
     declared = (each for d in DIALECTS.values() for each in (*d.operations, *d.types))
     return next(
         inspect.cleandoc(each.example) for each in declared if subject_name(each) == subject
@@ -32,7 +34,8 @@ def example_of(subject: str) -> str:
 
 
 def changed(text: str, changes: Changes) -> str:
-    """`text` with all of `changes` made at once, each at every occurrence of its words.
+    """`text` with all of `changes` made at once. Each change replaces every occurrence of its
+    words.
 
     Raises:
         ValueError: for a change whose words do not occur.
@@ -94,8 +97,8 @@ def _line(location: ir.Location) -> int:
 
 
 def values(rule: Rule, message: str) -> dict[str, str] | None:
-    """The values that `message` has for the placeholders of the rule's text; None if the message is
-    not this rule's."""
+    """The values that `message` has for the placeholders of the rule's text; None if the message
+    does not come from this rule."""
     seen: set[str] = set()
 
     def value(match: re.Match[str]) -> str:

@@ -1,4 +1,5 @@
-"""Prints line coverage by folder from coverage.py's JSON report: last step of `make coverage`."""
+"""Prints line coverage by folder from the JSON report of coverage.py; the last step of `make
+coverage`."""
 
 from __future__ import annotations
 
@@ -11,8 +12,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def table(report: dict[str, dict[str, dict[str, dict[str, int]]]]) -> str:
-    """Table with a line for each folder with Python files (including files that never ran), and a
-    total: lines with code, lines that ran, and their share in per cent."""
+    """A table with a line for each folder with Python files (including files that were never
+    executed), and a total. A line has the number of lines of code, the number of executed lines,
+    and their share in per cent."""
     rooms: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for name, found in report["files"].items():
         path = Path(name)

@@ -1,5 +1,5 @@
-"""Converts lines ``name: meaning`` of docstrings to lists on the site (mkdocs.yml names this
-file)."""
+"""Turns lines ``name: meaning`` of docstrings into lists on the documentation site; mkdocs.yml
+names this file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FIELD = re.compile(r"([\w*][\w*, ]*):\s+(?=\S)")
 
 
 class FieldLists(griffe.Extension):
-    """Rewrites every docstring before it is parsed as Markdown."""
+    """Rewrites every docstring before mkdocs parses it as Markdown."""
 
     def on_object(self, *, obj: griffe.Object, **kwargs: Any) -> None:
         if obj.docstring is not None:

@@ -1,7 +1,8 @@
 """Compiles the helper functions of the emulation: `python -m tcir.tools.dev.emulation_ptx`.
 
-nvcc 13.0 (on PATH) compiles `tensor_core.cu` to `src/tcir/emulation/tensor_core.ptx`, which is
-shipped. The first line of the PTX has a digest of the sources, which a test checks.
+nvcc 13.0, which must be on PATH, compiles `tensor_core.cu` to `src/tcir/emulation/tensor_core.ptx`,
+which is part of the package. The first line of the PTX has a digest of the sources, which a test
+checks.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ SOURCES = (SOURCE, *(FOLDER / f"{name}.cuh" for name in ("approximate", "core", 
 
 
 def header() -> str:
-    """First line of PTX compiled from the present sources."""
+    """The first line of PTX that is compiled from the present sources."""
     digest = hashlib.sha256(b"".join(each.read_bytes() for each in SOURCES)).hexdigest()
     return f"// of tensor_core.cu and what it includes, SHA-256 {digest}"
 

@@ -11,7 +11,8 @@ from pathlib import Path
 def write_or_check(
     target: Path, document: Callable[[], str], tool: str, argv: Sequence[str] | None = None
 ) -> int:
-    """Writes ``document()`` to the page, or with ``--check`` only compares; returns 1 if stale.
+    """Writes ``document()`` to the page, or with ``--check`` only compares the two; returns 1 if
+    the page is stale.
 
     tool: the module to run, which messages name
     """

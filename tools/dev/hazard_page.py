@@ -40,13 +40,13 @@ verdict on one of its two programs changes (`test/machine/test_hazard_rules.py`)
 
 
 def fences() -> list[HazardRule]:
-    """The rules about ordered accesses, each once."""
+    """The rules about accesses that a fence orders, each rule once."""
     tables = *FENCES.values(), TENSOR_FENCES
     return list(dict.fromkeys(hazard for table in tables for hazard in table))
 
 
 def rules() -> list[HazardRule]:
-    """All rules, each once, in the order of the page."""
+    """All rules, each rule once, in the order of the page."""
     return [*fences(), *ORDERS, *RACES]
 
 

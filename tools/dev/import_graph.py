@@ -1,4 +1,4 @@
-"""Import graph of a package, read from its sources; nothing is imported."""
+"""The import graph of a package, read from its sources; no module is imported."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ImportGraph:
         return "/".join(rest)
 
     def rooms(self, folder: str) -> Counter[tuple[str, str]]:
-        """Imports between the folders of a folder (a file on its own counts as a folder)."""
+        """Imports between the sub-folders of a folder; a file on its own counts as a folder."""
         found: Counter[tuple[str, str]] = Counter()
         for source, targets in self.edges.items():
             for target in targets:
@@ -54,8 +54,8 @@ class ImportGraph:
         return [sorted(group) for group in _components(edges) if len(group) > 1]
 
     def floors(self) -> dict[str, int]:
-        """Floor of each room of the package: a room on floor 0 imports no other room; any other is
-        one floor above the highest room that it imports."""
+        """The floor of each room (folder or file) of the package. A room that imports no other room
+        is on floor 0; any other room is one floor above the highest room that it imports."""
         edges: dict[str, set[str]] = {room: set() for name in self.edges if (room := _room(name))}
         for source, target in self.rooms(""):
             edges[source].add(target)
@@ -68,8 +68,9 @@ class ImportGraph:
 
 
 def imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """Dotted names that a module imports, also inside functions, and the names it binds them to.
-    Only statements are visited, since they are far fewer than the nodes of expressions."""
+    """Dotted names that a module imports, also inside functions, and the names to which it binds
+    them. Only statements are visited, because there are far fewer of them than of expression nodes.
+    """
     if isinstance(tree, ast.Import | ast.ImportFrom) and not getattr(tree, "level", 0):
         module = f"{tree.module}." if isinstance(tree, ast.ImportFrom) else ""
         yield from ((f"{module}{each.name}", each.asname or each.name) for each in tree.names)
@@ -79,7 +80,7 @@ def imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
 
 
 def module_of(path: Path) -> str:
-    """The name of a file's module: its path, or its folder's for ``__init__.py``."""
+    """The name of a file's module: its path or, for ``__init__.py``, the path of its folder."""
     return path.parent.as_posix() if path.stem == "__init__" else path.with_suffix("").as_posix()
 
 

@@ -2,7 +2,7 @@
 
     python -m tcir.tools.dev.kernels_page [--check]
 
-The cells come from the tiling passes' options and the rows of `tcir.passes.kernels.legal`.
+The cells are derived from the tiling passes' options and the rows of `tcir.passes.kernels.legal`.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ reason, except if a pass has no such option.
 
 @dataclass(frozen=True)
 class Route:
-    """A tiling pass, with a product and a core.
+    """A row of the page: a tiling pass with a product and a main loop (core).
 
-    named: facts of the features that this pass has under other options
+    named: facts of the features for which this pass has an option of another name
     """
 
     tiling: str
@@ -47,12 +47,12 @@ class Route:
     named: Mapping[str, legal.Facts] = field(default_factory=dict)
 
     def feature(self, name: str) -> legal.Facts:
-        """The facts of a feature for this pass."""
+        """The facts of the feature `name` for this pass."""
         return self.named.get(name, FEATURES[name])
 
     @property
     def title(self) -> str:
-        """The heading of the route's row."""
+        """The heading of the row."""
         return f"`{self.tiling}`, {self.product}, {self.core}"
 
 
@@ -85,8 +85,8 @@ FEATURES: Mapping[str, legal.Facts] = {
 
 
 def reason(route: Route, name: str) -> Limit | Absent | None:
-    """Returns the limit that forbids a feature for a route, or the row that says why its pass lacks
-    the option; None if the route has the feature."""
+    """Returns the reason why a row lacks a feature: the limit that forbids the feature, or the
+    entry that says why the pass lacks the option; None if the row has the feature."""
     feature, options = route.feature(name), legal.options_of(registered_passes()[route.tiling]())
     if not {*feature} - {"split_k", "sums"} <= {*options}:
         return legal.absent(route.tiling, route.core, name)
@@ -96,7 +96,7 @@ def reason(route: Route, name: str) -> Limit | Absent | None:
 
 
 def render() -> str:
-    """The page."""
+    """The text of the page."""
     used: list[str] = []
 
     def cell(found: Limit | Absent | None) -> str:

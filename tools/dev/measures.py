@@ -1,4 +1,5 @@
-"""Measures of the source: sizes, `Any`, import rooms. `make check` compares them with ceilings.
+"""Measures the source: sizes, uses of `Any`, and imports between folders (rooms). `make check`
+compares the measures with ceilings.
 
 ::
 
@@ -6,7 +7,8 @@
     python -m tcir.tools.dev.measures BEFORE AFTER # two checkouts, with the compile walk
 
 Ceilings are in pyproject.toml. A function that numba compiles may have any number of parameters,
-and keyword-only parameters of the functions in `tcir.__all__` are not counted; both are listed.
+and keyword-only parameters of the functions in `tcir.__all__` are not counted; such functions are
+listed.
 """
 
 from __future__ import annotations
@@ -85,7 +87,8 @@ class Tree:
         return {path: ast.parse(text) for path, text in self.sources.items()}
 
     def code_lines(self, room: str) -> int:
-        """Lines of a room's sources with code: comments, docstrings and empty lines left out."""
+        """Number of lines of code of a room (folder): comments, docstrings and empty lines are not
+        counted."""
         return sum(
             _code_lines(self.sources[path], tree)
             for path, tree in self.files.items()
@@ -130,9 +133,9 @@ class Tree:
 
     @cached_property
     def ops_by_name(self) -> list[str]:
-        """Places in module-level tables that list an op by name although it has a class. Folders
-        interp/ and viz/ are left out, since rules that execute ops are registered by name, and
-        pictures are drawn without MLIR's bindings."""
+        """Places in module-level tables that list an op by name although the op has a class. The
+        folders interp/ and viz/ are left out, because rules that execute ops are registered by
+        name, and pictures are drawn without MLIR's bindings."""
         ours = {
             f"tc.{ast.literal_eval(keyword.value)}"
             for tree in self.below("dialect/ops")
@@ -243,7 +246,7 @@ def _function(
 
 @dataclass(frozen=True)
 class Measure:
-    """One line of the table: a number, and the places that contribute to it."""
+    """One line of the table of measures: a number, and the places that contribute to it."""
 
     value: int
     detail: tuple[str, ...] = ()
@@ -290,7 +293,7 @@ def _names(cycles: list[list[str]]) -> tuple[str, ...]:
 
 
 def check(root: Path = ROOT) -> int:
-    """Prints the measures next to their ceilings; returns 1 if one is above."""
+    """Prints the measures next to their ceilings; returns 1 if a measure is above its ceiling."""
     tree = Tree(root)
     ceilings = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["measures"]
     found = measures(tree)
@@ -321,7 +324,8 @@ def compare(roots: list[Path]) -> None:
 
 
 def walk(tree: Tree) -> dict[str, int]:
-    """Numbers of stays, rooms, moves and climbs in the walk of `tcir.compile` (`compile_walk`)."""
+    """Counts stays, rooms, moves and climbs in the walk of `tcir.compile` through the folders of
+    the package (`compile_walk`)."""
     script = Path(__file__).with_name("compile_walk.py")
     words = [sys.executable, "-P", str(script), str(tree.root)]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
@@ -337,7 +341,7 @@ def walk(tree: Tree) -> dict[str, int]:
 
 
 def main(words: list[str] | None = None) -> int:
-    """Checks this tree, or compares the given ones."""
+    """Checks this checkout, or compares the checkouts in `words`."""
     parser = argparse.ArgumentParser(description="Measures of the source.")
     parser.add_argument("roots", nargs="*", type=Path, help="checkouts to compare")
     roots = parser.parse_args(words).roots

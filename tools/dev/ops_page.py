@@ -2,8 +2,9 @@
 
     python -m tcir.tools.dev.ops_page [--check | --load-pass-plugin FILE.py]
 
-Everything on the page comes from the op's class, its rules, and the tables of the rules that
-execute and lower it. With a plugin, the page also has the plugin's ops and is printed instead.
+Everything on the page is derived from the op classes, their verifier rules, and the tables of the
+rules that execute and lower the ops. With a plugin, the page also has the plugin's ops, and it is
+printed instead of written.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 
 The instructions are those of the rule registry. Their modifiers and types, and the forms that a
 rule reports as incomplete, are read from the source of the rule and of the functions to which it
-passes its instruction: the document cannot promise a modifier that no rule reads. With `--check`
-it only compares: exit status 1 if stale.
+passes its instruction: so the document cannot promise a modifier that no rule reads. With `--check`
+the command only compares: the exit status is 1 if the page is stale.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""The instructions of the PTX ISA 9.1, section by section, and whether the machine executes them.
+"""The instructions of the PTX ISA 9.1, section by section, and whether the simulated machine
+executes them.
 
 Names and section numbers are those of the document's table of contents, read in November 2026.
-An instruction runs if the interpreter has a rule for it or for a form of it. It is rejected by name
-if `isa.refused` has a reason for it. All other instructions do not exist for sm_100a.
+An instruction counts as executed if the interpreter has a rule for it or for one of its forms. It
+is rejected by name if `isa.refused` has a reason for it. All other instructions do not exist for
+sm_100a.
 """
 
 from __future__ import annotations
@@ -91,10 +93,10 @@ _ALIASES = {
 
 @dataclass(frozen=True)
 class IsaRow:
-    """One instruction.
+    """One instruction of the PTX ISA.
 
-    verdict: "runs", "refused" or "absent"
-    why:     reason; "" if it runs
+    verdict: "runs" (executed), "refused" (rejected by name) or "absent" (not in sm_100a)
+    why:     the reason; "" if the instruction is executed
     """
 
     section: str
@@ -134,7 +136,7 @@ _WORDS = {"runs": "runs", "refused": "rejected by name: ", "absent": "not for sm
 
 
 def section_text() -> list[str]:
-    """Lines of the section in docs/reference/ptx-coverage.md."""
+    """Lines of the section about these instructions in docs/reference/ptx-coverage.md."""
     found = list(rows())
     count = {v: sum(r.verdict == v for r in found) for v in _WORDS}
     out = [

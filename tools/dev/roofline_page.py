@@ -1,5 +1,5 @@
-"""Writes docs/reference/roofline.md: bounds from FLOPs and bytes alone, for problems that other
-documents analyse.
+"""Writes docs/reference/roofline.md: lower bounds on the time, from FLOPs and bytes alone, for
+problems that other documents analyse.
 
 python -m tcir.tools.dev.roofline_page [--check]
 """
@@ -27,19 +27,22 @@ GEMM_SHAPES = ((128, 7168, 16384), (128, 4096, 7168), (128, 7168, 2048), (4096, 
 
 
 def gemv(m: int, k: int, batch: int) -> Roofline:
-    """NVFP4: A, b and their scales (one per 16 elements) are read once, and f16 is written."""
+    """Roofline of an NVFP4 GEMV: A, b and their scales (one per 16 elements) are read once, and an
+    f16 result is written."""
     nbytes = batch * ((m + 1) * (k // 2 + k // 16) + 2 * m)
     return Roofline(CHIP, {NVFP4: 2 * m * k * batch}, nbytes)
 
 
 def gemm(m: int, n: int, k: int, read: int = 0, written: int = 2) -> Roofline:
-    """NVFP4: A, B and scales read; also `read` and `written` bytes per element of the output."""
+    """Roofline of an NVFP4 GEMM: A, B and their scales are read; in addition, `read` and `written`
+    bytes are read and written per element of the output."""
     nbytes = (m + n) * (k // 2 + k // 16) + m * n * (read + written)
     return Roofline(CHIP, {NVFP4: 2 * m * n * k}, nbytes)
 
 
 def issue_us(m: int, k: int, n: int) -> float:
-    """Microseconds that all SMs take to issue a GEMV's mma, padded to N columns, K = 64 each."""
+    """Microseconds that all SMs together take to issue the mma of a GEMV, with K = 64 each and the
+    columns padded to N."""
     constants = Constants(CHIP)
     tiles = ceil(m / 128) * (k // 64)
     cycles = mma_cycles(128, n, a_in_tmem=False)

@@ -1,6 +1,7 @@
-"""Runs lit and pytest and adds up their counts: the last line is ``N passed, N failed``.
+"""Runs lit and pytest and adds up their counts; the last line of the output is ``N passed, N
+failed``.
 
-Used by ``make test``, ``make test-doors``, ``make test-all`` and ``.ci/run``. Skipped tests are
+``make test``, ``make test-doors``, ``make test-all`` and ``.ci/run`` use it. Skipped tests are
 listed with reasons. A run that ended without a result (a crash, no test found) counts as failed.
 """
 
@@ -27,7 +28,7 @@ _LIT_SKIPPED = {"UNSUPPORTED", "EXCLUDED", "SKIPPED"}
 
 @dataclass
 class Tally:
-    """Counts of tests, and (test, reason) for each skipped one."""
+    """Counts of tests by outcome, and a (test, reason) pair for each skipped test."""
 
     passed: int = 0
     failed: int = 0

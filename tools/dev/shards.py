@@ -1,7 +1,7 @@
-"""Pytest plugin: --shard=I/N runs one of N parts of the tests, which take equally long.
+"""Pytest plugin: --shard=I/N runs part I out of N parts of the tests that take about equally long.
 
 The part of a test depends only on the names of all collected tests and on test/durations.txt, so
-that parts can run on different machines. The expected time of each part is printed by
+that parts can run on different machines. This command prints the expected time of each part:
 
     python -m pytest -p tcir.tools.dev.shards --shard 1/8 --collect-only -q test | head -1
 """
@@ -23,7 +23,7 @@ _EXPECTED = pytest.StashKey[str]()
 
 
 def shard(text: str) -> tuple[int, int]:
-    """``I/N`` as two numbers, 1 <= I <= N; ArgumentTypeError otherwise."""
+    """Parses ``I/N`` to two numbers with 1 <= I <= N; raises ArgumentTypeError for other text."""
     found = re.fullmatch(r"(\d+)/(\d+)", text)
     number, count = map(int, found.groups()) if found else (0, 0)
     if not 1 <= number <= count:
@@ -34,20 +34,20 @@ def shard(text: str) -> tuple[int, int]:
 
 
 def durations(file: Path = DURATIONS) -> dict[str, float]:
-    """Seconds by test, from lines ``SECONDS ID``; an id without parameters stands for all cases of
-    the function."""
+    """Seconds by test, from lines ``SECONDS ID``. An id without parameters stands for all
+    parametrised cases of the function."""
     lines = (line.split(" ", 1) for line in file.read_text(encoding="utf-8").splitlines())
     return {name: float(seconds) for seconds, name in lines}
 
 
 def seconds(name: str, stored: Mapping[str, float], unlisted: float = UNLISTED) -> float:
-    """Seconds of a test from its own line, else from its function's line, else `unlisted`."""
+    """Seconds of a test: from its own line, else from the line of its function, else `unlisted`."""
     return stored.get(name, stored.get(name.partition("[")[0], unlisted))
 
 
 def parts(names: Iterable[str], stored: Mapping[str, float], count: int) -> dict[str, int]:
-    """Assigns each test a part, from 0: the longest test first, each to the part with the least
-    time so far."""
+    """Assigns each test a part, counted from 0. Tests are assigned in the order of their times, the
+    longest first; each goes to the part with the least time so far."""
     loads = [(0.0, part) for part in range(count)]
     found = {}
     for time, name in sorted(((seconds(name, stored), name) for name in names), reverse=True):

@@ -1,8 +1,9 @@
 """Changes that `make site` makes to mkdocs.
 
-In a console block only ``$ `` begins a command. Pygments would also take output that begins with
-``#`` or ``%`` (tables, registers) for commands, colour it, and copy it. Lines do not break after
-the ``--`` of a flag; in the narrow cells of tables they may break after parts of a name.
+In a console block only ``$ `` begins a command. Without the change, Pygments would also treat lines
+of output that begin with ``#`` or ``%`` (tables, registers) as commands, colour them, and include
+them in copied text. Lines do not break after the ``--`` of a flag. In the narrow cells of tables
+they may break after parts of a name.
 """
 
 from __future__ import annotations

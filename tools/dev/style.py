@@ -69,7 +69,7 @@ def _text(node: ast.AST) -> str:
 
 
 def found(root: Path = ROOT) -> dict[str, list[str]]:
-    """The places of each pattern."""
+    """The places of each pattern in the texts below `root`."""
     places: dict[str, list[str]] = {name: [] for name in PATTERNS}
     for place, text, is_docstring in texts(root):
         for name, pattern in PATTERNS.items():
@@ -79,7 +79,7 @@ def found(root: Path = ROOT) -> dict[str, list[str]]:
 
 
 def main(words: list[str] | None = None) -> int:
-    """Prints the counts next to their ceilings; returns 1 if one is above."""
+    """Prints the counts next to their ceilings; returns 1 if a count is above its ceiling."""
     parser = argparse.ArgumentParser(description="Patterns that docs/reference/style.md bans.")
     parser.add_argument("--list", action="store_true", help="each place")
     options = parser.parse_args(words)

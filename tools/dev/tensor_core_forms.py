@@ -1,4 +1,4 @@
-"""The forms of the tcgen05 and TMA instructions, and the op of ``tc`` for each.
+"""The forms of the tcgen05 and TMA instructions, and the ``tc`` op for each form.
 
 One `Form` per row of docs/reference/tensor-core-ops.md: an instruction in PTX, its section of the
 ISA, and the op with the attributes that select the form, or the reason why there is no op.
@@ -14,7 +14,7 @@ class Form:
     """A form of an instruction.
 
     ptx:        the instruction, with registers %r (b32), %rd (b64), %h (b16), %p (predicate)
-    op:         name of the op; "" if there is none
+    op:         name of the ``tc`` op; "" if there is no op for this form
     attributes: attributes that select the form
     why:        reason why there is no op
     """

@@ -3,8 +3,8 @@ rule).
 
     python -m tcir.tools.dev.tensor_core_page [--check]
 
-The cells come from the op classes and the tables of rules, and the last one from decoding the
-instruction as `run_ptx` does.
+The cells are derived from the op classes and the tables of rules, and the last cell from decoding
+the instruction as `run_ptx` does.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ _PROGRAM = f"""\
 
 @dataclass(frozen=True)
 class FormRow:
-    """The cells of a form; an empty one is missing."""
+    """The cells of a form in the table; a cell is empty if that part of the package does not
+    support the form."""
 
     form: Form
     op: str
@@ -75,7 +76,7 @@ class FormRow:
 
 
 def row(form: Form) -> FormRow:
-    """Table row of a form: which parts of the package support it."""
+    """The table row of a form, which shows the parts of the package that support it."""
     op = _ops().get(form.op)
     name = form.op if op else ""
     return FormRow(
@@ -100,7 +101,7 @@ def _verifier(op: type[Op]) -> str:
 
 
 def refused(instruction: str) -> str:
-    """Why `run_ptx` would not execute an instruction; empty if it does."""
+    """Reason why `run_ptx` would not execute an instruction; "" if it would."""
     module = parse(_PROGRAM.format(instruction))
     function = module.functions["k"]
     try:

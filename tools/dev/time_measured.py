@@ -1,8 +1,10 @@
-"""The part of docs/results/time-model.md on an H200: predictions, measurements, their differences.
+"""The part of docs/results/time-model.md about an H200: predicted cycles, measured cycles, and
+their differences.
 
-Tables are computed from bench/predictions_sm90.json, which was frozen before the measurement, and
-bench/measured_sm90.json, which contains the hash of the former; those of the probes likewise from
-bench/probes_sm90.json and bench/probes_measured_sm90.json.
+The tables of kernels are computed from bench/predictions_sm90.json, which was frozen before the
+measurement, and from bench/measured_sm90.json, which contains the hash of the predictions. The
+tables of probes are computed in the same way from bench/probes_sm90.json and
+bench/probes_measured_sm90.json.
 """
 
 from __future__ import annotations
@@ -85,7 +87,7 @@ class ComparedCycles:
 
     @property
     def missed(self) -> bool:
-        """Whether the error in the first run is a miss."""
+        """Whether the error in the first run counts as a miss."""
         return abs(self.errors[0]) > MISS
 
 
@@ -113,7 +115,7 @@ def measured(
 
 
 def summary(rows: list[ComparedCycles], run: int = 0) -> tuple[float, float]:
-    """Median and maximum of the absolute errors."""
+    """Median and maximum of the absolute errors of one run."""
     sizes = [abs(row.errors[run]) for row in rows]
     return statistics.median(sizes), max(sizes)
 
@@ -131,10 +133,11 @@ def _table(rows: list[ComparedCycles]) -> str:
 
 
 def per_step(rows: list[ComparedCycles], copy: str) -> list[tuple[float, float]]:
-    """Cycles of a CTA of matmul-warp, predicted and measured: per step of K, and for the rest.
+    """Predicted and measured cycles of a CTA of the pipeline matmul-warp: per step of K, and for
+    everything outside these steps.
 
-    Both follow from the sizes 2048 and 4096, which have full waves, so without the cycles that the
-    model adds for waves.
+    Both numbers are derived from the sizes 2048 and 4096. These sizes have full waves, so the
+    numbers do not contain the cycles that the model adds for waves.
     """
     constants = json.loads((BENCH / "predictions_sm90.json").read_text())["constants"]
     by_name = {row.name: row for row in rows}
@@ -217,7 +220,8 @@ constant was changed because of these misses.
 
 
 def probes() -> str:
-    """Section on the probes of the misses: predictions, measurements, and conclusions."""
+    """Section on the probes, kernels that were measured to explain the misses: predictions,
+    measurements, and conclusions."""
     where, rows = measured("probes_sm90.json", "probes_measured_sm90.json")
     return f"""
 ### Probes of the misses

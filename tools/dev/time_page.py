@@ -1,5 +1,5 @@
-"""Writes docs/explanation/time.md, the time model's rates, rules and constants, and
-docs/results/time-model.md, the model's validation, from `tcir.time`.
+"""Writes two pages from `tcir.time`: docs/explanation/time.md, with the time model's rates, rules
+and constants, and docs/results/time-model.md, with the validation of the model.
 
 python -m tcir.tools.dev.time_page [--check]
 """

@@ -1,9 +1,9 @@
-"""The part of docs/results/time-model.md on wgmma kernels: rows of a GH200, predictions, and
-measurements.
+"""The part of docs/results/time-model.md about wgmma kernels: published rows for a GH200,
+predictions, and measurements.
 
-Tables are computed from `tcir.time.hopper_rows`, from bench/predictions_sm90a.json, which was
-frozen, and from bench/rest_sm90a.json: microseconds on an H200 that starts from rest; its clock
-was not recorded.
+The tables are computed from `tcir.time.hopper_rows`, from bench/predictions_sm90a.json, which was
+frozen before the measurement, and from bench/rest_sm90a.json, which has microseconds on an H200
+that was idle before. The clock of the H200 was not recorded.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ BOOST = Constants(TARGET, {"clock": "boost"})
 
 @dataclass(frozen=True)
 class WgmmaTime:
-    """A kernel: its predicted cycles, and the measured microseconds of a launch from rest."""
+    """A kernel: its predicted cycles, and the measured microseconds of a launch on a GPU that was
+    idle before."""
 
     name: str
     cycles: int
@@ -37,7 +38,8 @@ class WgmmaTime:
 
     @property
     def predicted(self) -> float:
-        """Predicted microseconds: of the kernel at the boost clock, plus those of its launch."""
+        """Predicted microseconds: the kernel's cycles at the boost clock, plus the time of its
+        launch."""
         return self.cycles / BOOST["clock"] / 1000 + BOOST["launch"]
 
     @property
@@ -50,7 +52,7 @@ class WgmmaTime:
 
 
 def taken() -> list[WgmmaTime]:
-    """Predicted kernels whose measured time is known."""
+    """The predicted kernels whose time has been measured."""
     known = json.loads((BENCH / "rest_sm90a.json").read_text())["us"]
     kernels = json.loads((BENCH / "predictions_sm90a.json").read_text())["kernels"]
     return [
@@ -62,7 +64,7 @@ def taken() -> list[WgmmaTime]:
 
 @dataclass(frozen=True)
 class Counted:
-    """A kernel: its predicted cycles, and for each run the cycles that the SMs counted and the
+    """A kernel: its predicted cycles and, for each run, the cycles that the SMs counted and the
     clock in GHz."""
 
     name: str
@@ -71,13 +73,13 @@ class Counted:
 
     @property
     def error(self) -> float:
-        """Relative error of the prediction against the first run."""
+        """Error of the predicted cycles, relative to the cycles of the first run."""
         return self.predicted / self.runs[0][0] - 1
 
 
 def counted() -> tuple[str, list[Counted]]:
-    """Device of the measurement, and the kernels. ValueError if the measurement was compared with
-    other predictions."""
+    """The device of the measurement, and the kernels. ValueError if the measurement was compared
+    with other predictions."""
     frozen = (BENCH / "predictions_sm90a.json").read_bytes()
     document = json.loads((BENCH / "measured_sm90a.json").read_text())
     if sha256(frozen).hexdigest() != document["predictions"]:

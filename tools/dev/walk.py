@@ -1,9 +1,10 @@
-"""Walks through the package, room by room: what `compile`, `validate` and `run_ptx` reach.
+"""Finds the folders ("rooms") of the package whose code `compile`, `validate` and `run_ptx` reach.
 
 python -m tcir.tools.dev.walk        # writes them into docs/explanation/architecture.md
 
-A walk goes from a function or class to the names in its body; nothing is imported. A room is a
-folder of src/tcir; callers come before callees, by the floors of the import graph.
+A walk goes from a function or class to the definitions of the names in its body; no module is
+imported. A room is a folder of src/tcir. Callers are listed before callees, according to the floors
+of the import graph.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Definition = tuple[str, str]
 
 
 class Sources:
-    """The modules of the package, and the definitions that the names in them refer to."""
+    """The modules of the package, and the definitions to which the names in them refer."""
 
     def __init__(self, files: Mapping[Path, ast.Module]) -> None:
         self.trees = {module_of(path): tree for path, tree in files.items()}
@@ -81,7 +82,7 @@ def _definitions(tree: ast.Module) -> dict[str, ast.AST]:
 
 
 def walks() -> str:
-    """A line for each walk: the folders in it, callers first."""
+    """A line for each walk, with the folders that it reaches, callers first."""
     files = Tree(ROOT).files
     sources, floors = Sources(files), ImportGraph("tcir", files).floors()
     folders = {module.split("/")[0] for module in sources.trees if "/" in module}
@@ -95,7 +96,7 @@ def walks() -> str:
 
 
 def page(text: str) -> str:
-    """The page with up-to-date lists."""
+    """The text of the page with the lists brought up to date."""
     before, _, rest = text.partition(MARK)
     _, _, after = rest.partition(MARK)
     return f"{before}{MARK}\n{walks()}{MARK}{after}"

@@ -1,2 +1,2 @@
-"""Compiles ATen ops one by one through the PyTorch door and compares their results with f64:
-docs/reference/aten.md."""
+"""Compiles ATen ops one by one through the PyTorch front end (door) and compares their results with
+f64; the results are in docs/reference/aten.md."""

@@ -1,4 +1,4 @@
-"""Cases of the table: an op and its arguments."""
+"""Cases of the table in docs/reference/aten.md: each is an op with its arguments."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Case:
 
     arguments:   shapes of floats, which are drawn from N(0, 1), and other arguments
     elementwise: whether the first elements are all pairs of NaN, infinities, zeros and ties
-    multiplied:  whether f32 is multiplied as tf32, with 10 bits of mantissa
+    multiplied:  whether f32 factors are multiplied as tf32, with 10 bits of mantissa
     """
 
     name: str

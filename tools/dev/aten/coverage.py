@@ -1,4 +1,5 @@
-"""Lists the ops of torch-mlir's dialect in the table, and why the others are not in it."""
+"""Lists which ops of torch-mlir's dialect are in the table of ATen ops, and the reasons why the
+other ops are not."""
 
 from __future__ import annotations
 
@@ -80,7 +81,7 @@ class _Functions(TorchFunctionMode):
 
 
 def reached(cases: Iterable[Case]) -> set[str]:
-    """The ops and functions that cases call, in f32."""
+    """The ops and functions that the cases call, in f32."""
     names: set[str] = set()
     with _Calls(names), _Functions(names):
         for case in cases:
@@ -90,7 +91,7 @@ def reached(cases: Iterable[Case]) -> set[str]:
 
 
 def missing(cases: Mapping[str, Case]) -> set[str]:
-    """Ops of the dialect with neither a case nor a reason."""
+    """Ops of the dialect that have neither a case nor a reason."""
     named = {name for names in ABSENT.values() for name in names.split()}
     known = reached(cases.values())
     return {name for name in dialect() - named if not known & {name, name.strip("_")}}

@@ -162,7 +162,7 @@ MORE: dict[str, tuple[Function, tuple[Shape | Mask, ...]]] = {
 
 
 def cases() -> list[Case]:
-    """All cases of this file; the arguments include NaN, infinities and zeros."""
+    """All cases of elementwise ops; their arguments include NaN, infinities and zeros."""
     made = [Case(name, getattr(torch, name), (ROW,), True) for name in FUNCTIONS]
     made += [Case(name, getattr(F, name), (ROW,), True) for name in ACTIVATIONS]
     made += [Case(name, getattr(torch, name), ROWS, True) for name in BINARY]

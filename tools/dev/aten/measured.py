@@ -1,7 +1,7 @@
-"""Measures a case of the table: exports, imports and compiles it, and runs it on the simulated
-machine.
+"""Measures a case of the table of ATen ops: exports, imports and compiles it, and runs it on the
+simulated machine.
 
-Layouts of results are not compared: kernels return the layouts that PyTorch traced.
+The layouts of results are not compared, because kernels return the layouts that PyTorch traced.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ LOWERED, LEFT, ABSENT, RED = "lowered", "left to PyTorch", "not in PyTorch", "re
 
 @dataclass(frozen=True)
 class MeasuredOp:
-    """Result for an op with one element type.
+    """The result for an op with one element type.
 
     state: LOWERED; LEFT: not lowered, for the reason in `words`; ABSENT: PyTorch does not have it
            on the CPU; RED: wrong, as `words` describes, or a fault of the compiler
     error: the largest error against f64, divided by the largest result
-    eager: the same for eager PyTorch
+    eager: the error of eager PyTorch, computed in the same way
     """
 
     state: str
@@ -60,7 +60,7 @@ class _Call:
     given: list[torch.Tensor]
 
     def run(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
-        """Results of the call."""
+        """Runs the call; returns its results."""
         return list(tree_leaves(self.case.function(*(tensors or self.given))))
 
 
@@ -95,13 +95,14 @@ Cells = dict[str, dict[Key, MeasuredOp]]
 
 @dataclass
 class CaseRunner:
-    """Measures cases; child processes compile their programs."""
+    """Measures cases; child processes compile the cases' programs."""
 
     compilers: Compilers
 
     def cells(self, cases: Sequence[Case], types: Sequence[torch.dtype] = TYPES) -> Cells:
-        """Cells of each case. All cases are one program; if it is not lowered or is wrong, it is
-        split into programs of fewer cases, then of single types."""
+        """Measures the cells of each case. All cases are first one program; if it is not lowered or
+        is wrong, it is split into programs of fewer cases, and finally into programs of one case
+        and one element type."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             cells = self._together(cases, types)

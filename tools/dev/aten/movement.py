@@ -98,5 +98,5 @@ CASES: dict[str, tuple[Function, tuple[Argument, ...]]] = {
 
 
 def cases() -> list[Case]:
-    """All cases of this file."""
+    """All cases that move elements."""
     return [Case(name, *call) for name, call in CASES.items()]

@@ -152,7 +152,7 @@ MULTIPLIED = ("_int_mm", "_scaled_mm", "_scaled_mm rows", "conv_tbc",
 
 
 def cases() -> list[Case]:
-    """All cases of this file."""
+    """All cases of ops that are in no other file."""
     made = [Case(name, *call, elementwise=True) for name, call in ELEMENTWISE.items()]
     plain = [Case(name, *call, multiplied=name in MULTIPLIED) for name, call in PLAIN.items()]
     return [*made, *plain]

@@ -1,10 +1,10 @@
-"""Writes docs/reference/aten.md: which ATen ops the PyTorch door lowers, and their errors against
-f64, next to those of eager PyTorch.
+"""Writes docs/reference/aten.md: which ATen ops the PyTorch front end (door) lowers, and the errors
+of their results against f64, next to the errors of eager PyTorch.
 
     python -m tcir.tools.dev.aten.page [NAME …] [--write PATH]
 
-measures the named ops, or all (a quarter of an hour), and replaces their rows. Needs PyTorch.
-Exit status 1 if an op is wrong.
+The command measures the named ops, or all ops (a quarter of an hour), and replaces their rows. It
+needs PyTorch. The exit status is 1 if an op is wrong.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _HEAD = "| op | f16 | bf16 | f32 | strided |\n|---|---|---|---|---|"
 
 
 def row(name: str, cells: Mapping[Key, MeasuredOp]) -> str:
-    """The line of a case."""
+    """The row of a case in the table, as a line of text."""
     plain = [cells[kind, False] for kind in TYPES]
     other = [cells[kind, True] for kind in TYPES]
     same = [(c.state, c.error) for c in plain] == [(c.state, c.error) for c in other]
@@ -72,8 +72,8 @@ def row(name: str, cells: Mapping[Key, MeasuredOp]) -> str:
 
 
 def words(cell: MeasuredOp) -> str:
-    """Text of a cell; a reason is stripped of characters with a meaning in tables, such as pipes
-    and stars."""
+    """Text of a cell. Characters that have a meaning in tables, such as pipes and stars, are
+    removed from a reason."""
     if cell.state == LOWERED:
         return f"{cell.error:.1e} / {cell.eager:.1e}" if cell.error or cell.eager else "exact"
     missing = re.search(r'name = "torch\.([\w.]+)"', cell.words)
@@ -89,7 +89,7 @@ def words(cell: MeasuredOp) -> str:
 
 
 def state(text: str) -> str:
-    """State of a cell of the page, from its text."""
+    """The state of a measured op, read from the text of a cell of the page."""
     for each in (RED, ABSENT, "left to PyTorch", "″"):
         if text.startswith(each):
             return each
@@ -97,7 +97,7 @@ def state(text: str) -> str:
 
 
 def rows(path: Path = TARGET) -> dict[str, str]:
-    """The lines of a page, by the name of the case."""
+    """The rows of a page, as lines of text by the name of the case."""
     if not path.exists():
         return {}
     lines = [line for line in path.read_text(encoding="utf-8").split("\n") if line.startswith("| ")]
@@ -105,7 +105,7 @@ def rows(path: Path = TARGET) -> dict[str, str]:
 
 
 def document(lines: Mapping[str, str]) -> str:
-    """The page."""
+    """The text of the page with these rows."""
     out = [_INTRO.format(version=torch.__version__.partition("+")[0])]
     for title, cases in GROUPS.items():
         out += [f"## {title}", "", _HEAD]
@@ -115,8 +115,8 @@ def document(lines: Mapping[str, str]) -> str:
 
 
 def batches(names: Sequence[str], kept: Mapping[str, str] | None = None) -> list[list[str]]:
-    """Groups the names into programs of up to `TOGETHER` cases; a case that the page lists as not
-    lowered has a program to itself."""
+    """Groups the named cases into programs of up to `TOGETHER` cases. A case that the page lists as
+    not lowered gets a program to itself."""
     kept = rows() if kept is None else kept
     lowered = [name for name in names if LEFT not in kept.get(name, "")]
     together = [lowered[n : n + TOGETHER] for n in range(0, len(lowered), TOGETHER)]

@@ -130,5 +130,5 @@ CASES: dict[str, tuple[Function, tuple[Argument, ...]]] = {
 
 
 def cases() -> list[Case]:
-    """All cases of this file; f32 is multiplied as tf32."""
+    """All cases of this file; their f32 factors are multiplied as tf32."""
     return [Case(name, *call, multiplied=True) for name, call in CASES.items()]

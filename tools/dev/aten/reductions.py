@@ -154,7 +154,7 @@ def _keepdim(name: str, x: torch.Tensor) -> object:
 
 
 def cases() -> list[Case]:
-    """All cases of this file."""
+    """All cases of reductions."""
     made = []
     for name in REDUCTIONS:
         made.append(Case(f"{name} dim", partial(_dim, name), (ROW,)))

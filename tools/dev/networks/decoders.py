@@ -1,4 +1,5 @@
-"""Language models, as transformers ships them, with the cache of keys and values they return."""
+"""Language models from the transformers library, with the cache of keys and values that they
+return."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Networks of diffusion models, as diffusers ships them."""
+"""Networks of diffusion models from the diffusers library."""
 
 from __future__ import annotations
 

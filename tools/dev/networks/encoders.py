@@ -1,4 +1,4 @@
-"""Encoders of text, as transformers ships them."""
+"""Text encoders from the transformers library."""
 
 from __future__ import annotations
 

@@ -36,13 +36,13 @@ CUT = -(1 << 13)
 
 @dataclass
 class Measured:
-    """Result for a network with one element type.
+    """The result for a network with one element type.
 
-    ops:      number of ops of its graph
+    ops:      number of ops of the network's graph
     kinds:    number of kinds of op that were compiled alone
     share:    fraction of the contraction FLOPs in kernels
     left:     ops left to PyTorch, by reason
-    compared: comparison of each floating-point result, the worst first
+    compared: comparison of each floating-point result with f64, the worst first
     """
 
     ops: int
@@ -59,7 +59,7 @@ class Measured:
 
     @property
     def failures(self) -> list[str]:
-        """Descriptions of wrong results."""
+        """Descriptions of the results that are wrong."""
         return [each.failure for each in self.compared if each.failure]
 
 
@@ -68,7 +68,7 @@ def measure(
 ) -> Measured:
     """Measures a network with one element type.
 
-    tell: receives a line for each region
+    tell: is called with a line of text for each region of the graph
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -125,7 +125,8 @@ def flops(node: torch.fx.Node) -> int:
 
 
 class Tf32(TorchDispatchMode):
-    """Dispatch mode that truncates f32 factors of contractions to tf32, as tensor cores do."""
+    """A PyTorch dispatch mode that truncates f32 factors of contractions to tf32, as tensor cores
+    do."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
         given = list(args)

@@ -1,4 +1,4 @@
-"""Networks of the table, and their arguments."""
+"""The networks of docs/reference/networks.md, and their arguments."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Network:
     make:      returns the module, in f32
     arguments: draws the module's arguments
     types:     element types in which PyTorch exports the module
-    why:       why these are not `TYPES`, if they differ
+    why:       reason why `types` differs from `TYPES`, if it does
     """
 
     name: str
@@ -37,8 +37,8 @@ class Network:
     types: tuple[torch.dtype, ...] = TYPES
 
     def drawn(self, kind: torch.dtype) -> tuple[torch.nn.Module, dict[str, object]]:
-        """The module in evaluation mode and its arguments, in an element type; the random numbers
-        are the same each time."""
+        """The module in evaluation mode and its arguments, both in element type `kind`. The random
+        numbers are the same each time."""
         torch.manual_seed(0)
         module = self.make().eval()
         with torch.no_grad():
@@ -51,7 +51,7 @@ class Network:
 
 
 def of_type(value: object, kind: torch.dtype) -> object:
-    """A floating-point tensor converted to another type; other values as they are."""
+    """Converts a floating-point tensor to another type; other values are returned as they are."""
     if isinstance(value, torch.Tensor) and value.is_floating_point():
         return value.to(kind)
     return value
@@ -72,7 +72,7 @@ def shipped(
 
     attention: implementation of the model's attention
     model:     end of the name of the model's class
-    called:    name in the table
+    called:    name of the network in the table
     """
 
     def make() -> torch.nn.Module:
@@ -87,17 +87,17 @@ def shipped(
 
 
 def tokens(batch: int = 2, length: int = 16) -> Arguments:
-    """Tokens; the last ones of the last row are padding."""
+    """Random tokens; the last tokens of the last row are padding."""
     mask = torch.ones(batch, length, dtype=torch.int64)
     mask[-1, length - 3 :] = 0
     return {"input_ids": torch.randint(3, WORDS, (batch, length)), "attention_mask": mask}
 
 
 def sequence() -> Arguments:
-    """Tokens without padding."""
+    """Random tokens without padding."""
     return {"input_ids": tokens()["input_ids"]}
 
 
 def image(batch: int = 2, side: int = SIDE) -> Callable[[], Arguments]:
-    """Images of three colours."""
+    """Random images of three colours."""
     return lambda: {"pixel_values": torch.randn(batch, 3, side, side)}

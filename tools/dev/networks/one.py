@@ -1,4 +1,4 @@
-"""Measures a network in one element type; prints its lines to standard output and progress to
+"""Measures a network in one element type; prints its rows to standard output and its progress to
 standard error.
 
 python -m tcir.tools.dev.networks.one NAME TYPE
@@ -15,7 +15,7 @@ from tcir.tools.dev.networks.table import NETWORKS
 
 
 def main(name: str, kind: str) -> None:
-    """Measures a network and prints its lines."""
+    """Measures a network and prints its rows of the table."""
 
     def tell(line: str) -> None:
         print(f"{name}, {kind}: {line[:200]}", file=sys.stderr, flush=True)

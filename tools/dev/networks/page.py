@@ -1,14 +1,15 @@
-"""Writes docs/reference/networks.md: whole networks through the PyTorch door.
+"""Writes docs/reference/networks.md: results of whole networks that are compiled through the
+PyTorch front end (door).
 
     python -m tcir.tools.dev.networks.page [--only NAME,…] [--types f16,bf16,f32] [--jobs N]
         [--rows FILE] [--write PATH]
     python -m tcir.tools.dev.networks.page --merge FILE …
 
-measures all networks or those named, each in a process of its own, and replaces a network's rows in
-the page as soon as they are measured; with --rows it appends them to a file instead, which --merge
-later brings into the page. A network that fails, or whose process crashes, has a row that says so;
-the others are still measured. Needs PyTorch, transformers and diffusers. Exit status 1 if one
-fails.
+The command measures all networks, or the named ones, each in a process of its own, and replaces a
+network's rows in the page as soon as they are measured. With --rows it appends the rows to a file
+instead, and --merge later adds such files to the page. If a network fails, or its process crashes,
+its row reports that, and the other networks are still measured. The command needs PyTorch,
+transformers and diffusers. The exit status is 1 if a network fails.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ _HEAD = (
 
 
 def document(rows: Mapping[tuple[str, str], list[str]]) -> str:
-    """The page."""
+    """The text of the page with these rows."""
     out = [_INTRO.format(version=torch.__version__.partition("+")[0])]
     keys = [(name, kind) for name in NETWORKS for kind in NAMES if (name, kind) in rows]
     for family, networks in FAMILIES.items():
@@ -75,7 +76,8 @@ def document(rows: Mapping[tuple[str, str], list[str]]) -> str:
 
 
 def wanted(names: Sequence[str], kinds: Sequence[str] = tuple(NAMES)) -> list[tuple[str, str]]:
-    """The pairs of a given network and a given element type in which PyTorch exports it."""
+    """The pairs of a given network and a given element type for which PyTorch exports the network
+    in that type."""
     return [(name, kind) for name in names for kind in kinds if NAMES[kind] in NETWORKS[name].types]
 
 
@@ -104,7 +106,7 @@ def types(text: str) -> list[str]:
 
 
 def lines_of(name: str, kind: str) -> list[str]:
-    """The lines of a network, measured in a process of its own."""
+    """The rows of a network with one element type, measured in a process of its own."""
     command = [sys.executable, "-m", "tcir.tools.dev.networks.one", name, kind]
     try:
         child = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=PATIENCE)
@@ -115,7 +117,8 @@ def lines_of(name: str, kind: str) -> list[str]:
 
 
 def measured(keys: Sequence[tuple[str, str]], jobs: int) -> Iterator[Rows]:
-    """Measures networks, `jobs` at a time; yields the rows of each as it completes."""
+    """Measures networks, `jobs` at a time; yields the rows of each network as soon as it is
+    measured."""
     with ThreadPoolExecutor(jobs) as pool:
         running = {pool.submit(lines_of, *key): key for key in keys}
         for each in as_completed(running):

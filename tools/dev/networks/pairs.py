@@ -29,12 +29,12 @@ WAVES = {
 
 
 def translated() -> Arguments:
-    """Tokens of two languages."""
+    """Random tokens of two languages."""
     return {**tokens(), "decoder_input_ids": torch.randint(3, WORDS, (2, 8))}
 
 
 def spoken() -> Arguments:
-    """A spectrogram, and tokens."""
+    """A random spectrogram, and random tokens."""
     return {
         "input_features": torch.randn(1, 16, 32),
         "decoder_input_ids": torch.randint(3, WORDS, (1, 8)),
@@ -42,12 +42,12 @@ def spoken() -> Arguments:
 
 
 def wave() -> Arguments:
-    """A sound wave."""
+    """A random sound wave."""
     return {"input_values": torch.randn(1, 640)}
 
 
 def captioned() -> Arguments:
-    """Images and texts: enough pairs that the largest error does not depend on chance."""
+    """Random images and texts: so many pairs that the largest error does not depend on chance."""
     return {**tokens(batch=8), **image(batch=8)()}
 
 

@@ -1,5 +1,5 @@
-"""Lines of docs/reference/networks.md, and of files of rows: those of a network with one element
-type."""
+"""Rows of docs/reference/networks.md, and of files of such rows; a network with one element type
+has several."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LINE = re.compile(r"\| (?P<name>[^|]+) \| (?P<kind>b?f\d+) \||- \*\*(.+)\*\* \(
 
 
 def measured(name: str, kind: str, found: Measured) -> list[str]:
-    """The lines of a network in a type."""
+    """The rows of a network with one element type, as lines of text."""
     worst = max(found.compared, key=lambda each: each.ratio)
     error = f"{worst.error:.1e} / {worst.own:.1e}"
     if found.failures:
@@ -36,13 +36,13 @@ def measured(name: str, kind: str, found: Measured) -> list[str]:
 
 
 def failed(name: str, kind: str, said: str) -> list[str]:
-    """The line of a network that raised an error, or whose process crashed."""
+    """The row of a network that raised an error, or whose process crashed."""
     words = (said.strip().splitlines() or ["no reason"])[0].replace("|", "/")
     return [f"| {name} | {kind} |{' |' * 9} {FAILED}: {words} |"]
 
 
 def left(found: Measured) -> list[str]:
-    """Texts that name the ops left to PyTorch, and why they are."""
+    """Texts that name the ops that were left to PyTorch, and the reasons."""
     return [
         f"{', '.join(sorted(set(ops)))}: {short(without_place(reason)).split(': %')[0]}"
         for reason, ops in found.left.items()
@@ -50,8 +50,8 @@ def left(found: Measured) -> list[str]:
 
 
 def read(lines: Iterable[str]) -> Rows:
-    """Maps networks and types to their lines in a page or in a file of rows; a later row replaces
-    an earlier one of the same network and type."""
+    """Maps each pair of a network and an element type to its rows in a page or in a file of rows. A
+    later row replaces an earlier row of the same pair."""
     rows: Rows = {}
     for line in lines:
         if found := _LINE.match(line):
@@ -64,7 +64,7 @@ def read(lines: Iterable[str]) -> Rows:
 
 
 def merged(*files: Path) -> Rows:
-    """The rows of several files; those of a later file replace those of an earlier one."""
+    """The rows of several files; rows of a later file replace those of an earlier file."""
     rows: Rows = {}
     for file in files:
         rows |= read(file.read_text(encoding="utf-8").split("\n"))
@@ -72,13 +72,13 @@ def merged(*files: Path) -> Rows:
 
 
 def failures(rows: Rows) -> list[str]:
-    """Lines of networks that failed, or whose kernels compute less than `LEAST` of the
-    contractions."""
+    """Rows of networks that failed, or whose kernels compute less than the share `LEAST` of the
+    contraction FLOPs."""
     return [
         lines[0] for lines in rows.values() if f" {FAILED}: " in lines[0] or share(lines[0]) < LEAST
     ]
 
 
 def share(line: str) -> float:
-    """Fraction of the contraction FLOPs in kernels, from a line of the table."""
+    """Fraction of the contraction FLOPs that kernels compute, read from a row of the table."""
     return float(line.split(" | ")[7].rstrip("%")) / 100

@@ -1,4 +1,4 @@
-"""All networks, by family."""
+"""All networks of docs/reference/networks.md, by family."""
 
 from __future__ import annotations
 

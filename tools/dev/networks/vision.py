@@ -1,4 +1,4 @@
-"""Networks of images, as transformers ships them."""
+"""Vision networks from the transformers library."""
 
 from __future__ import annotations
 

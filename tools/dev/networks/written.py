@@ -1,4 +1,4 @@
-"""Networks written by hand, following papers."""
+"""Networks that are written here by hand, following papers."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def _convolution(
 
 
 class Inverted(nn.Module):
-    """EfficientNet's block: expansion, depthwise convolution, squeeze and excite, projection, and a
-    residual."""
+    """EfficientNet's inverted-residual block: expansion, depthwise convolution, squeeze and
+    excitation, projection, and a residual."""
 
     def __init__(self, width: int, wide: int, size: int) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class Inverted(nn.Module):
 
 
 class Efficient(nn.Module):
-    """A stem, two blocks, a classifier."""
+    """A small EfficientNet: a stem, two blocks, and a classifier."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class UNet(nn.Module):
 
 
 class Mixer(nn.Module):
-    """MLP-Mixer: an MLP over patches and an MLP over channels."""
+    """An MLP-Mixer: an MLP over patches and an MLP over channels."""
 
     def __init__(self, patches: int = 16, width: int = 64) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ class Mixer(nn.Module):
 
 
 class WaveNet(nn.Module):
-    """Gated dilated causal convolutions with skip connections."""
+    """A WaveNet: gated dilated causal convolutions with skip connections."""
 
     def __init__(self, width: int = 32) -> None:
         super().__init__()
@@ -156,7 +156,7 @@ class Recurrent(nn.Module):
 
 
 class Volumes(nn.Module):
-    """Three-dimensional convolutions."""
+    """A network of three-dimensional convolutions."""
 
     def __init__(self) -> None:
         super().__init__()
