@@ -1,6 +1,7 @@
-"""tcir lowers linalg to Blackwell (sm_100a) kernels, and executes the program after every pass.
+"""tcir lowers linalg programs to kernels, above all for Blackwell (sm_100a), and executes the
+program after every pass.
 
-Names are imported on first use: `tcir.run_ptx`, `tcir.TensorMap` and `tcir.machine` need neither
+Names are imported on first use. `tcir.run_ptx`, `tcir.TensorMap` and `tcir.machine` need neither
 the MLIR bindings nor LLVM.
 """
 

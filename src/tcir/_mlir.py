@@ -1,12 +1,12 @@
-"""The MLIR Python bindings, under whichever import root they are installed.
+"""The MLIR Python bindings, whatever name they are installed under.
 
-This is the only module that names the root. Use it as::
+This is the only module that knows the name (the import root). Use it as::
 
     from tcir._mlir import ir, passmanager, arith, func, llvm, nvvm, ext
 
-Every name is imported on first use, so importing this module costs nothing. The wheel `torch-mlir`
-carries upstream's bindings as `torch_mlir`; upstream's own wheel calls them `mlir`. The environment
-variable ``TCIR_MLIR_ROOT`` names another root.
+Every name is imported on first use, so importing this module takes almost no time. The wheel
+`torch-mlir` contains upstream's bindings as `torch_mlir`; upstream's own wheel calls them `mlir`.
+The environment variable ``TCIR_MLIR_ROOT`` names another import root.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ __all__ = [
 
 @cache
 def root() -> str:
-    """The import root of the bindings: ``TCIR_MLIR_ROOT``, else the first of `ROOTS` installed."""
+    """The import root of the bindings: ``TCIR_MLIR_ROOT`` if it is set, otherwise the first of
+    `ROOTS` that is installed.
+    """
     names = (os.environ["TCIR_MLIR_ROOT"],) if os.environ.get("TCIR_MLIR_ROOT") else ROOTS
     for name in names:
         try:
@@ -90,11 +92,11 @@ def modules() -> list[str]:
 
 
 def load_without_numpy() -> None:
-    """Imports the bindings' core without numpy, whose import takes a third of the time, unless
-    numpy is already imported.
+    """Imports the core of the bindings without numpy, unless numpy is already imported; importing
+    numpy takes a third of the time.
 
-    Without numpy, the only builders missing are those of ``F64ElementsAttr`` and similar
-    attributes from Python lists.
+    Without numpy, only the builders of ``F64ElementsAttr`` and similar attributes from Python lists
+    are missing.
     """
     if "numpy" in sys.modules:
         return
@@ -106,9 +108,10 @@ def load_without_numpy() -> None:
 
 
 def built_once(emit: MethodType) -> object:
-    """Wraps the classmethod `emit` of a Python-defined dialect, which builds a module with the IRDL
-    of the dialect's types and ops, so that the module is built only once. It is parsed from
-    bytecode for every further context: building it op by op takes longer than everything else.
+    """Wraps the classmethod `emit` of a dialect that is defined in Python. `emit` builds a module
+    with the IRDL definitions of the dialect's types and ops; with this wrapper the module is built
+    only once. For every further context the module is parsed from bytecode, because building it op
+    by op would take longer than the rest of the setup.
     """
 
     built: dict[tuple[type, ...], bytes] = {}
@@ -124,7 +127,9 @@ def built_once(emit: MethodType) -> object:
 
 
 def is_mlir_error(error: BaseException) -> bool:
-    """Whether `error` is of MLIR's own type, raised when its parser or verifier rejects IR."""
+    """Whether `error` has the exception type that MLIR's bindings raise when the parser or verifier
+    rejects IR.
+    """
     return isinstance(error, import_bindings("ir").MLIRError)
 
 

@@ -1,8 +1,9 @@
-"""Launches a kernel a second time on the same memory, as a served model does.
+"""Launches a kernel a second time on the same memory, as happens when a model is served.
 
-A kernel that never resets a counter, or assumes a workspace to be zero, is right only in the first
-launch. Arrays that the launches write entirely (`tcir.Uninitialized`) must have the same contents
-after both; arrays into which they accumulate, or which they read first, may differ.
+A kernel that never resets a counter, or assumes that a workspace is zero, is right only in the
+first launch. Arrays that the launches write entirely (`tcir.Uninitialized`) must have the same
+contents after both launches. Arrays into which the kernel accumulates, or which it reads before it
+writes them, may differ.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _VARIABLE = "variable "
 
 
 def variables_of(machine: Machine) -> dict[str, np.ndarray]:
-    """Copies of the module's variables, by name."""
+    """Returns copies of the module's variables, by name."""
     buffers = (b for b in machine.memory.buffers if b.name.startswith(_VARIABLE))
     return {b.name.removeprefix(_VARIABLE): b.data.copy() for b in buffers}
 
@@ -36,11 +37,11 @@ def changed_variables(machine: Machine, before: dict[str, np.ndarray]) -> list[s
 def launch_again(
     entry: str, launched: Callable[[], RunReport], args: Sequence[object], again: bool
 ) -> RunReport:
-    """Report of a launch; if `again` and the launch is ok, also of a second launch on the same
-    memory.
+    """Returns the report of a launch. If `again` is set and the launch is ok, the report also
+    covers a second launch on the same memory.
 
-    In between, outputs are overwritten, so that elements that the second launch does not store are
-    noticed.
+    Between the two launches, outputs are overwritten, so that elements that the second launch does
+    not store are noticed.
     """
     if not again:
         return launched()

@@ -1,10 +1,12 @@
-"""The threads of numpy's BLAS."""
+"""The number of threads of numpy's BLAS."""
 
 
 def one_thread() -> None:
-    """Limits the BLAS of this process to one thread, since there is one process per core.
+    """Limits the BLAS of this process to one thread, because there is one process per processor
+    core.
 
-    The call takes 2 ms, or 0.4 ms if the libraries are known; the import takes 4 ms.
+    The call takes 2 ms, or 0.4 ms if the BLAS libraries were found before; importing the package
+    that it uses takes 4 ms.
     """
     from threadpoolctl import threadpool_limits
 

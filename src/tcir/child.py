@@ -1,4 +1,6 @@
-"""Runs commands in a child process, which native code may crash; the child dies with its parent."""
+"""Runs commands in a child process, so that a crash in native code ends only the child. The child
+also ends when its parent ends.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True)
 class End:
-    """End of a child: its exit status, or its crash in native code."""
+    """How a child process ended: its exit status, or its crash in native code."""
 
     status: int = Error.exit_code
     crash: str = ""
@@ -40,7 +42,7 @@ class End:
 
 
 def run_in_child(load: Callable[[], Callable[[], int]]) -> int:
-    """Loads a command in a child and runs it there; returns its exit status."""
+    """Loads the code of a command in a child and runs it there; returns its exit status."""
     end = in_child(lambda: _load(load)())
     if end.crash:
         print(f"error: ended by {end.crash} in native code{limit()}", file=sys.stderr)
@@ -59,7 +61,9 @@ def _load(load: Callable[[], Callable[[], int]]) -> Callable[[], int]:
 
 
 def in_child(work: Callable[[], int]) -> End:
-    """Runs `work` in a child, to which signals that end this process are forwarded."""
+    """Runs `work` in a child process. Signals that would end this process are forwarded to the
+    child.
+    """
     sys.stdout.flush()
     sys.stderr.flush()
     parent = os.getpid()
@@ -133,7 +137,9 @@ def _listening(work: Callable[[], int], mask: set[int | signal.Signals]) -> int:
 
 
 def die_with(parent: int) -> None:
-    """Makes Linux kill this process when `parent` ends, since its output would have no reader."""
+    """Makes Linux kill this process when the process `parent` ends, because nothing would read its
+    output after that.
+    """
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it ended before that

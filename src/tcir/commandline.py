@@ -1,4 +1,4 @@
-"""Parts that the commands share: errors for bad flags, help, versions, shell completion."""
+"""Parts that the commands share: errors for bad flags, help, versions, and shell completion."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHELLS = ("bash", "zsh", "tcsh")
 
 
 class Parser(argparse.ArgumentParser):
-    """Parser of a command; `ways.add_parser` creates the parser of a subcommand."""
+    """Argument parser of a command; `ways.add_parser` creates the parser of a subcommand."""
 
     def __init__(
         self,

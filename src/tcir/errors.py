@@ -1,7 +1,8 @@
-"""The errors of tcir. A message names the value, what is allowed, and a way out if there is one.
+"""The errors of tcir. The message of an error names the value, the allowed values, and a way out if
+there is one.
 
-Each class has the exit status of `tc-opt` for it:
-0 everything requested passed, 1 different, 2 incomplete, 3 bad input, 4 internal.
+Each class has the exit status that `tc-opt` returns for it: 0 if everything requested passed (no
+error), 1 different, 2 incomplete, 3 bad input, 4 internal.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from typing import Any
 
 
 class Error(Exception):
-    """Base of all errors raised on purpose by tcir.
+    """Base class of all errors that tcir raises on purpose.
 
     report: for an error of a pass or of the code generator that `tcir.compile` or `tcir.validate`
-            raises, the `tcir.Report` of the passes that ran before; otherwise None
+        raises, the `tcir.Report` of the passes that ran before; otherwise None
     """
 
     exit_code = 4
@@ -32,7 +33,7 @@ class LaunchError(InputError, ValueError):
 
 
 def check_flags(function: str = "", **flags: object) -> None:
-    """Raises LaunchError for a value that is neither True nor False, Python's or numpy's."""
+    """Raises LaunchError for a value that is neither True nor False (of Python or of numpy)."""
     for name, flag in flags.items():
         if not isinstance(flag, bool):
             import numpy as np
@@ -66,7 +67,9 @@ class InvalidIRError(PassError):
 
 
 class IncompleteError(Error):
-    """Something could not be executed or checked; it never counts as success."""
+    """A part of the work could not be executed or checked; such a result never counts as
+    success.
+    """
 
     exit_code = 2
 
@@ -114,7 +117,9 @@ def check_names(owner: str, options: Iterable[str], allowed: type) -> None:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Suggests the nearest known name (``; did you mean 'x'?``), or lists all when none is near."""
+    """Suggests the most similar known name (``; did you mean 'x'?``), or lists all known names if
+    none is similar.
+    """
     import difflib
 
     names = sorted(known)

@@ -1,4 +1,4 @@
-"""Message and exit status of a command that raised an exception."""
+"""Turns an exception that a command raised into a message and an exit status."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def limit() -> str:
-    """Remark for a message if the address space of this process is limited; else ""."""
+    """A remark for a message if the address space of this process is limited; otherwise ""."""
     import resource
 
     most = resource.getrlimit(resource.RLIMIT_AS)[0]
@@ -84,7 +84,9 @@ def limit() -> str:
 
 
 def internal_error(error: Exception) -> str:
-    """Message of an internal error; if it occurred in a plugin, with the plugin's line."""
+    """Message of an internal error; if the error occurred in a plugin, with the line in the
+    plugin's file.
+    """
     place = plugin_line(error)
     shows = "more" if place else "where"
     what = f"{type(error).__name__}: {error}"

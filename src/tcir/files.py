@@ -1,5 +1,6 @@
-"""Reads and writes the files of commands. Files are written whole or not at all, to paths that are
-checked before the work begins."""
+"""Reads and writes the files of commands. A file is written completely or not at all. Paths are
+checked before the work begins.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ MOST = 1 << 30
 
 
 def check_writable(path: str | Path) -> None:
-    """Raises InputError for a path that cannot be written; for a link, its target is checked."""
+    """Raises InputError for a path that cannot be written. If the path is a link, its target is
+    checked.
+    """
     try:
         named = Path(path)
         why = refusal(Path(os.path.realpath(path)) if named.is_symlink() else named)
@@ -50,11 +53,11 @@ def refusal(target: Path) -> str:
 
 
 def read_bytes(path: str | Path, *, pipes: bool = False) -> bytes:
-    """The bytes of a file. Raises InputError for a file that cannot be read or has no end.
+    """The bytes of a file. Raises InputError for a file that cannot be read or does not end.
 
-    pipes: whether the file may be something other than a regular file: a program may come from
-           ``<(command)`` or a terminal, as from standard input; files that belong to it may not,
-           so that nothing waits for them
+    pipes: whether the file may be something other than a regular file. This is allowed for a
+        program, which may come from ``<(command)`` or a terminal, as from standard input. It is not
+        allowed for other files that belong to the program, so that the command never waits for them
     """
     if not isinstance(path, str | bytes | os.PathLike):  # a number is an open file's
         raise InputError(f"expected the path of a file, got {type(path).__name__}")
@@ -95,7 +98,7 @@ def read_text(path: str | Path) -> str:
 
 
 def read_all(file: IO[bytes], name: str) -> bytes:
-    """The remaining bytes of a file. Raises InputError for more than `MOST`."""
+    """The remaining bytes of a file. Raises InputError if there are more than `MOST`."""
     data = file.read(MOST + 1)
     if len(data) > MOST:
         raise InputError(f"cannot read '{name}': expected at most {MOST >> 20} MiB, got more")
@@ -127,10 +130,10 @@ def write_json(path: str | Path, data: object) -> None:
 
 
 def write_atomic(path: str | Path, data: bytes) -> None:
-    """Writes a file atomically: it is written under a temporary name in the same folder, then
-    renamed.
+    """Writes a file atomically: writes it under a temporary name in the same folder, then renames
+    it.
 
-    A link is kept, and its target is written.
+    If the path is a link, the link is kept and its target is written.
     """
     write_together({path: data})
 
@@ -168,8 +171,9 @@ def _draft(target: Path) -> Path:
 
 @contextmanager
 def signals_wait() -> Iterator[None]:
-    """Context that defers signals that would end this process, so that it can remove its temporary
-    files."""
+    """Context that delays signals that would end this process, so that it can first remove its
+    temporary files.
+    """
     kept = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
     try:
         yield

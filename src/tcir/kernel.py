@@ -1,5 +1,6 @@
-"""`Kernel`: the result of `tcir.compile`, to inspect, to call on numpy arrays, or to launch on a
-GPU."""
+"""`Kernel`: the result of `tcir.compile`. It can be inspected, called on numpy arrays, or launched
+on a GPU.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
 
 
 class HazardError(Error):
-    """The machine found that a result depends on timing; `outcome` holds the findings."""
+    """Raised if the simulated machine found that a result depends on timing; `outcome` contains the
+    findings.
+    """
 
     exit_code = 1
 
@@ -55,13 +58,14 @@ class MachineOptions(TypedDict, total=False):
 
 
 class CallOptions(MachineOptions, total=False):
-    """Options of a call of a kernel: those of the machine, and two of the call itself.
+    """Options of a call of a kernel: those of the simulated machine, and two of the call itself.
 
-    hazards:  "raise" (default): raises `HazardError` if a result depends on timing, and under
-              ``ordering="isa"`` also if only shipping code, not PTX ISA, supports that it does not;
-              "report": the findings are in the `Outcome`; "off": hazards are not checked
-    progress: whether an estimate and the remaining time are printed on standard error; default: on
-              a terminal, unless TCIR_PROGRESS is 0
+    hazards:  "raise" (default): raises `HazardError` if a result depends on timing; under
+              ``ordering="isa"`` it also raises if only kernels in production, and not the PTX ISA,
+              support that the result does not depend on timing. "report": the findings are in the
+              `Outcome`. "off": hazards are not checked
+    progress: whether an estimate of the duration and the remaining time are printed on standard
+        error; default: on a terminal, unless TCIR_PROGRESS is 0
     """
 
     hazards: Hazards
@@ -70,15 +74,15 @@ class CallOptions(MachineOptions, total=False):
 
 @dataclass
 class Kernel:
-    """A compiled kernel.
+    """A compiled kernel, or program of several launches.
 
     ir:        the program after each pass, by the pass's name ("(input)" first; a pass that runs
-               twice has "name#2" for its second result); constants of more than 65536 elements
-               are left out. Passes that changed nothing are available by name, but not listed
+               twice has "name#2" for its second result); constants of more than 65536 elements are
+               left out. Passes that changed nothing are available by name, but not listed
     ptx:       PTX text; `cubin` and `sass` are generated from it on first use
     launches:  grid, block, shared memory and parameters of each launch, in order
     signature: shapes and types of inputs and results
-    report:    times per pass, and verdicts if compiled with ``validate=True``; if a pass changed
+    report:    times per pass, and verdicts if compiled with ``validate=True``. If a pass changed
                the result so that a later pass or code generation was impossible, there are no
                launches and no PTX
     store:     cache in which the cubin is kept
@@ -114,22 +118,23 @@ class Kernel:
 
     @property
     def launch_config(self) -> Launch:
-        """The launch of a program with only one launch."""
+        """The launch of a program that has only one launch."""
         return self.launches.only
 
     @cached_property
     def launch_table(self) -> LaunchTable:
-        """Table of launches: the computation of each, the ops fused into it, and the bytes between
-        launches."""
+        """Table of the launches: the computation of each, the ops fused into it, and the bytes
+        passed between launches.
+        """
         return launch_table(self.launches, self.signature, works_of(self.ir.values()))
 
     def modelled(self) -> ModelledProgram:
-        """Modelled time of each launch, with its bytes and what limits it; `str()` is a table,
-        `trace()` a timeline for Perfetto.
+        """Modelled time of each launch, with its bytes and the resource that limits it. `str()` of
+        the result is a table, its `trace()` a timeline for Perfetto.
 
-        At least eight clusters of each kind of launch are executed on zeros; the events of the
-        first cluster are the model's input. Nothing is measured. Raises `tcir.LaunchError` for an
-        operation without constants in the time model.
+        At least eight clusters of each kind of launch are executed on zeros; the time model
+        receives the events of the first cluster. Nothing is measured. Raises `tcir.LaunchError` for
+        an operation without constants in the time model.
         """
         from tcir.modelled import modelled
 
@@ -139,7 +144,7 @@ class Kernel:
 
     @cached_property
     def cubin(self) -> bytes:
-        """The assembled kernel. Raises `MissingDependencyError` if there is no assembler."""
+        """The assembled kernel. Raises `MissingDependencyError` if no assembler is installed."""
         from tcir import codegen
 
         self._check_code()
@@ -197,7 +202,8 @@ class Kernel:
     def run(
         self, *inputs: np.ndarray, **options: Unpack[CallOptions]
     ) -> np.ndarray | tuple[np.ndarray, ...]:
-        """Returns the result for `inputs` in a new array; a tuple of arrays if there are several.
+        """Returns the result for `inputs` in a new array, or a tuple of arrays if there are several
+        results.
 
         Executes the PTX on the simulated machine; options and errors are those of calling the
         kernel.
@@ -218,10 +224,10 @@ class Kernel:
             self.report.check()
 
     def launch(self, *buffers: Any, stream: Any = None, emulate: bool = False) -> None:
-        """Runs the cubin on a GPU, see `tcir.runtime.launch`.
+        """Runs the cubin on a GPU; see `tcir.runtime.launch`.
 
-        emulate: whether to run a program for sm_100a on a GPU of compute capability 9.0, see
-                 `emulated`
+        emulate: whether to run a program for sm_100a on a GPU of compute capability 9.0; see
+            `emulated`
         """
         from tcir.runtime.launching import launch
 
@@ -237,9 +243,10 @@ class Kernel:
 
     @cached_property
     def emulated(self) -> Kernel:
-        """A program for sm_100a rewritten for sm_90a, in which helper warps act as the tensor core.
+        """A program for sm_100a rewritten for sm_90a, in which helper warps do the work of the
+        tensor core.
 
-        Raises `tcir.emulation.EmulationError` that names an instruction without an emulation.
+        Raises `tcir.emulation.EmulationError`, which names an instruction that cannot be emulated.
         """
         from tcir.emulation import emulate_all, narrow
 

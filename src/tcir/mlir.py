@@ -1,10 +1,11 @@
-"""MLIR's Python bindings for passes and plugins, under whichever root they are installed::
+"""MLIR's Python bindings for passes and plugins, whatever name they are installed under::
 
     from tcir.mlir import ir, arith, func, llvm, nvvm, rewrite
 
-Modules are those of upstream's bindings (``llvm`` and ``nvvm`` have fewer helpers), imported on
-first use. Ops of a dialect have their classes only from then on, so a plugin should import the
-dialect's module before it encounters such an op: at the top of the plugin.
+The modules are those of upstream's bindings (``llvm`` and ``nvvm`` have fewer helpers), and each is
+imported on first use. The ops of a dialect have Python classes only after its module has been
+imported. Therefore a plugin should import the dialect's module at the top, before it encounters
+such an op.
 """
 
 from __future__ import annotations

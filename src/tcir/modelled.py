@@ -1,7 +1,7 @@
-"""Modelled time of a compiled program, launch by launch; nothing was measured on a GPU.
+"""Modelled time of a compiled program, launch by launch; nothing is measured on a GPU.
 
-A sample of each launch's CTAs is executed. The time model (`tcir.time`) receives the events of the
-first cluster and the number of CTAs.
+A sample of each launch's CTAs is executed on the simulated machine. The time model (`tcir.time`)
+receives the events of the first cluster and the number of CTAs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MOVED = ("global_to_shared_read", "global_load", "shared_to_global", "global_sto
 class ModelledLaunch:
     """A launch and its modelled time.
 
-    ctas:   CTAs of the launch
+    ctas:   number of CTAs of the launch
     moved:  bytes that all CTAs move between global memory and the SMs
     stream: events of the first cluster
     """
@@ -71,7 +71,7 @@ class ModelledProgram:
 
     @property
     def bound(self) -> str:
-        """The bottleneck of the longest launch."""
+        """The resource that limits the launch that takes longest."""
         return in_sequence([each.time for each in self.launches])[1]
 
     @property
@@ -136,13 +136,14 @@ def modelled(
     works: Mapping[str, LaunchOps] | None = None,
     registers: int = 0,
 ) -> ModelledProgram:
-    """Models the time of a program's launches. Equal launches are executed once.
+    """Models the time of a program's launches. Launches that are equal are executed once.
 
     works:     operations of each launch, for the table
-    registers: registers per thread, from ptxas; 0: registers do not limit the resident CTAs
+    registers: registers per thread, as ptxas reports them; 0: registers do not limit the number of
+        resident CTAs
 
     Raises `LaunchError` for operations without constants in the time model, and `IncompleteError`
-    for instructions that the machine does not support.
+    for instructions that the simulated machine does not support.
     """
     inputs = [np.zeros(s.shape, s.dtype) for s in map(image_spec, signature.inputs)]
     results = [poison(image_spec(spec)) for spec in signature.outputs]

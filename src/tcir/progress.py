@@ -1,6 +1,6 @@
-"""Progress lines on a terminal for long operations: estimated duration, and remaining time.
+"""Progress lines on a terminal for long operations: the estimated duration, and the remaining time.
 
-Nothing is printed if standard error is not a terminal, or `TCIR_PROGRESS` is 0.
+Nothing is printed if standard error is not a terminal, or if `TCIR_PROGRESS` is 0.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ def compiling(door: str, ops: int) -> Iterator[None]:
 
 
 def left(share: float, passed: float, estimated: float) -> float:
-    """Remaining seconds after `passed` seconds for a share of the work.
+    """Remaining seconds, after `passed` seconds in which a share of the work was done.
 
-    estimated: estimated duration of the whole work. The measured rate gradually replaces it, and
-               replaces it entirely once a quarter of the work is done
+    estimated: estimated duration of the whole work. The rate measured so far gradually replaces the
+        estimate, and replaces it entirely once a quarter of the work is done
     """
     trust = min(1.0, 4 * share)
     whole = trust * passed / share + (1 - trust) * estimated if share else estimated
@@ -88,7 +88,7 @@ class ProgressLine:
         sys.stderr.flush()
 
     def left(self, share: float, passed: float) -> float:
-        """Remaining seconds after `passed` seconds for a share of the CTAs."""
+        """Remaining seconds, after `passed` seconds in which a share of the CTAs was executed."""
         return left(share, passed, self.seconds)
 
     def end(self) -> None:
@@ -102,8 +102,8 @@ class ProgressLine:
 def simulated(
     name: str, launches: LaunchSequence, known: float | None, asked: bool | None
 ) -> Iterator[ProgressLine | None]:
-    """Context of a call on the machine: prints an estimate first, if it is at least
-    `WORTH_SAYING` seconds.
+    """Context of a call on the simulated machine: first prints an estimate of the duration, if it
+    is at least `WORTH_SAYING` seconds.
 
     known: duration of an earlier call, in seconds
     """

@@ -1,4 +1,4 @@
-"""Loads folders whose files register what they define: ops, and rules of ops."""
+"""Loads packages whose files register ops, or rules for ops, when they are imported."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """`run_ptx`: executes any PTX kernel on the simulated machine.
 
-The machine receives only the text, the launch sizes and the buffers.
+The simulated machine receives only the PTX text, the launch sizes and the buffers.
 """
 
 from __future__ import annotations
@@ -74,17 +74,18 @@ __all__ = ["LaunchError", "PtxSyntaxError", "RunReport", "Uninitialized", "entry
 
 @dataclass
 class RunReport:
-    """The result of one launch.
+    """The result of one launch on the simulated machine.
 
     findings:     hazards; they do not end the run
     errors:       illegal operations of the program; they end the run
-    incomplete:   instructions that are not modelled, by name and line: then nothing was executed,
-                  or the run ended at an unmodelled form of an instruction
+    incomplete:   instructions that are not modelled, by name and line. Either nothing was executed,
+                  or the run ended at a form of an instruction that is not modelled
     output:       text that the kernel printed
-    counters:     counts by the machine, by name
-    instructions: executed warp instructions
+    counters:     counters of the simulated machine, by name
+    instructions: number of warp instructions executed
     seconds:      wall-clock time of the execution
-    options:      options of the execution; the text's first line shows those that are not defaults
+    options:      options of the execution; the first line of the report's text shows those that are
+                  not defaults
     """
 
     findings: list[Finding] = field(default_factory=list)
@@ -129,8 +130,9 @@ class RunReport:
 
     @property
     def exit_code(self) -> int:
-        """0: ok. 1: illegal operations, hazards or a wrong result. 2: incomplete, or stopped by a
-        debugger."""
+        """Exit status: 0 if the launch is ok; 1 for illegal operations, hazards or a wrong result;
+        2 if it is incomplete, or was stopped by a debugger.
+        """
         if self.ok:
             return 0
         if self.incomplete:
@@ -145,7 +147,9 @@ class RunReport:
         return self
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns a JSON-ready dict; its schema number changes when the meaning of a field does."""
+        """Returns a dict that can be written as JSON. Its schema number changes when the meaning of
+        a field changes.
+        """
         return {
             "schema": 1,
             "ok": self.ok,
@@ -197,8 +201,9 @@ class RunReport:
     __repr__ = __str__
 
     def text(self, max_findings: int | None = None) -> str:
-        """Formats the report: verdict, instructions that were not executed, illegal operations,
-        findings (errors first, at most `max_findings`) with their total, and counters."""
+        """Formats the report: the verdict, instructions that were not executed, illegal operations,
+        findings (errors first, at most `max_findings`) and their total number, and counters.
+        """
         verdict = {0: "ok", 1: "failed"}.get(self.exit_code, "incomplete")
         verdict = "stopped" if self.stopped and self.exit_code == 2 else verdict
         rate = self.instructions / self.seconds if self.seconds else 0.0
@@ -231,7 +236,9 @@ class RunReport:
         return "\n".join(lines)
 
     def summary(self) -> str:
-        """Number of errors and warnings and of their occurrences, as text; "" if there are none."""
+        """Text with the number of errors and warnings, and how often they occurred; "" if there are
+        none.
+        """
         words = []
         for severity, more in (("error", len(self.errors)), ("warning", 0)):
             found = [f for f in self.findings if f.severity == severity]
@@ -245,7 +252,8 @@ class RunReport:
 class Observer(Protocol):
     """An observer of a running kernel, such as a debugger (`tcir.debug`).
 
-    passive: whether the observer only inspects the machine after the run and follows no warp
+    passive: whether the observer only inspects the machine after the run and does not follow single
+        warps
     """
 
     passive: bool
@@ -343,27 +351,27 @@ def run_ptx(
 ) -> RunReport:
     """Runs a kernel of a PTX module (text, or the path of a file) on the simulated machine.
 
-    block, cluster: sizes; None: those of `.reqntid` and `.reqnctapercluster`, else clusters of one
-        CTA
-    args:        one per kernel parameter: a C-contiguous numpy array (device buffer, written in
-        place); `Uninitialized(array)` for an output that must be written before it is read; a
-        number; bytes for a by-value parameter; a `TensorMap`; or a tuple of such parts,
-        concatenated unpadded, for a struct
+    block, cluster: sizes; None: those that `.reqntid` and `.reqnctapercluster` declare; if no
+        cluster is declared, clusters of one CTA
+    args:        one argument per kernel parameter: a C-contiguous numpy array (device buffer,
+                 written in place); `Uninitialized(array)` for an output that must be written before
+                 it is read; a number; bytes for a by-value parameter; a `TensorMap`; or a tuple of
+                 such parts, concatenated without padding, for a struct
     hazards, order_seed, numerics, max_instructions, assumptions, ordering, products, lockstep,
-        repeats, jobs, sample, events, placement: see `RunOptions`
+    repeats, jobs, sample, events, placement: see `RunOptions`
     dynamic_smem: bytes of dynamic shared memory
-    observer:    such as a debugger, see `tcir.debug`
+    observer:    an observer of the run, such as a debugger (`tcir.debug`)
     ctas_per_sm: number of CTAs, consecutive in the grid, that run side by side and share tensor
         memory
-    programmatic: whether the launch may start before the previous one has ended (programmatic
-        stream serialization): accesses to the arrays in `args`, or to those given here, before a
-        griddepcontrol.wait are races
-    addressed:   arrays that the kernel reaches by addresses in its data
-    written:     partly initialised arrays, each with the mask of its initialised bytes, which the
-        launch updates
-    variables:   the module's variables by name, shared by launches; None: new ones
+    programmatic: whether the launch may start before the previous launch has ended (programmatic
+        stream serialization). If so, accesses before a griddepcontrol.wait to the arrays in `args`,
+        or to the arrays given here, are races
+    addressed:   arrays that the kernel accesses through addresses in its data
+    written:     partly initialised arrays, each with the mask of its initialised bytes; the launch
+                 updates the masks
+    variables:   the module's variables by name, shared by launches; None: new variables
     cooperative: whether `grid.sync()` works; otherwise it traps
-    heap:        memory of device code's malloc, shared by launches; None: a new heap
+    heap:        memory of malloc in device code, shared by launches; None: a new heap
     again:       whether a launch that is ok runs a second time on the same memory (`tcir.again`)
 
     Raises PtxSyntaxError and LaunchError; illegal operations of the program are in the report.

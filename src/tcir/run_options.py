@@ -1,4 +1,4 @@
-"""Options of an execution that neither the kernel's text nor its launch determines."""
+"""Options of an execution that are independent of the kernel's text and of its launch."""
 
 from __future__ import annotations
 
@@ -33,26 +33,27 @@ def _is_integer(value: object) -> bool:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Options of one execution, from the public functions down to the machine.
+    """Options of one execution; the public functions pass them on to the simulated machine.
 
     order_seed:  seed of the completion order of asynchronous operations and of the warp order;
                  None: order of issue
     hazards:     "report" or "off"
     numerics:    "exact" (the tensor core's fused sums) or "fast" (float32, not bit-exact)
-    max_instructions: limit of warp instructions (at the tile level: of loop iterations); beyond it
-                 the run ends with a `tcir.machine.MachineError` that names the loop
+    max_instructions: limit of warp instructions (at the tile level: of loop iterations). A run that
+        exceeds it ends with a `tcir.machine.MachineError` that names the loop
     assumptions: answers to open questions about the hardware; None: the defaults
     ordering:    the profile that decides which findings are errors: "silicon" (by the documents and
-                 by evidence from shipping code) or "isa" (by the documents alone: findings "not
-                 promised by PTX ISA …" are errors, and the assumption pipe_order is "listed")
-    products:    results of tensor-core products, shared with other executions that use the same
-                 object; None: not shared
+                 by evidence from kernels in production) or "isa" (by the documents alone: findings
+                 "not promised by PTX ISA …" are errors, and the assumption pipe_order is "listed")
+    products:    cache of results of tensor-core products, shared by all executions that use the
+                 same object; None: not shared
     lockstep:    whether CTAs that behave like the first one are executed together; affects only
                  speed
-    repeats:     records of lockstep launches, shared with the same launches under other orders that
-                 use the same object; None: nothing is kept
-    sample:      selects the CTAs to execute; None: all. Kernels that communicate always run whole
-    events:      records the events of some CTAs; None: nothing is recorded
+    repeats:     records of lockstep launches, which are shared by executions of the same launches
+                 under other orders that use the same object; None: no records are kept
+    sample:      selects the CTAs to execute; None: all. A kernel whose CTAs communicate is always
+                 executed whole
+    events:      records the events of some CTAs; None: no events are recorded
     placement:   "usual": buffers at multiples of 256 bytes, tensor memory at the lowest columns,
                  the lowest lane elected, unless a seed draws otherwise; "adverse": each buffer at
                  the least alignment that its parameter promises, the highest columns and lane
@@ -100,7 +101,7 @@ class RunOptions:
             raise LaunchError(f"assumptions: expected tcir.machine.Assumptions, got {got}")
 
     def conditions(self) -> list[str]:
-        """Options that differ from their defaults, worded as in a report's first line."""
+        """Options that differ from their defaults, in the words of a report's first line."""
         words = [] if self.hazards == "report" else ["hazards off"]
         words += ["numerics fast (not bit-exact)"] if self.numerics == "fast" else []
         words += [f"ordering {self.ordering}"] if self.ordering != "silicon" else []
@@ -111,7 +112,7 @@ class RunOptions:
         return words
 
     def changed_answers(self) -> dict[str, str]:
-        """The assumptions that differ from their defaults, by name."""
+        """The assumptions whose answer differs from the default, by name."""
         return {} if self.assumptions is None else self.assumptions.changes()
 
 

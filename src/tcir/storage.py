@@ -1,4 +1,4 @@
-"""The arrays of which numpy arrays are views."""
+"""Finds the array of which a numpy array is a view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Standard input, output and error of a command line, which may be closed or full."""
+"""Standard input, output and error of a command. They may be closed, and output may be unable to
+take more data.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +44,9 @@ class _Messages(io.FileIO):
 
 
 def guard_streams() -> None:
-    """Replaces closed streams: standard error discards its output, the others fail when they are
-    used."""
+    """Replaces streams that are closed: writes to standard error are then discarded; use of the
+    other streams fails.
+    """
     if sys.stdin is None:
         sys.stdin = os.fdopen(os.open(os.devnull, os.O_WRONLY))
     output = os.open(os.devnull, os.O_RDONLY) if sys.stdout is None else sys.stdout.fileno()
@@ -54,7 +57,9 @@ def guard_streams() -> None:
 
 
 def kept_messages() -> io.TextIOWrapper:
-    """The current standard error, which remains valid if it is redirected later."""
+    """The current standard error; the returned stream stays valid if standard error is redirected
+    later.
+    """
     kept = _text(_Messages(os.dup(sys.stderr.fileno()), "w"), sys.stderr)
     kept.reconfigure(line_buffering=True)
     return kept

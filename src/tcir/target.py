@@ -1,7 +1,7 @@
-"""The architectures that kernels are compiled for: limits and instructions.
+"""The architectures (targets) for which kernels are compiled: their limits and instructions.
 
-Plain data without imports, for the compiler and the simulated machine alike. This is the only file
-that names the architectures: a new one is an entry of `TARGETS`.
+The compiler and the simulated machine both use this data; the module imports nothing. No other file
+names the architectures: to add one, add an entry to `TARGETS`.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Target:
-    """An architecture, as ``-arch`` of ptxas and ``.target`` of PTX name it.
+    """An architecture, with the name that ``-arch`` of ptxas and ``.target`` of PTX have for it.
 
-    ptx_version:  the lowest PTX version that has every form that tcir emits
+    ptx_version:  the lowest PTX version that has all instructions and forms that tcir emits
     smem_per_cta: bytes of shared memory that one CTA can use
     smem_per_sm:  bytes of shared memory of an SM; the difference from `smem_per_cta` is reserved
                   for each CTA
     memory:       bytes of global memory of the product for which kernels are tuned
-    sms:          SMs of that product
-    registers:    32-bit registers of an SM
+    sms:          number of SMs of that product
+    registers:    number of 32-bit registers of an SM
     fp8:          whether mma.sync multiplies e4m3 and e5m2, and cvt converts them
     tma:          whether there are a tensor memory accelerator, mbarrier transactions and clusters
     tma_atoms:    whether TMA has swizzles with atoms of 32 and 64 bytes
@@ -87,13 +87,15 @@ EMULATED, EMULATING = DEFAULT_TARGET.name, "sm_90a"
 
 
 def architecture_of(name: str) -> str:
-    """A target's name without the letter of architecture-specific features."""
+    """Name of a target without the letter that stands for architecture-specific features."""
     return name.rstrip("a")
 
 
 def simulated(name: str) -> Target:
-    """The target that runs PTX with this .target: code with architecture-specific features (suffix
-    a) runs only on that architecture; other code runs on the default target."""
+    """The target that the simulated machine uses for PTX with this .target. Code with
+    architecture-specific features (suffix a) runs only on that architecture; other code runs on the
+    default target.
+    """
     return TARGETS.get(name, DEFAULT_TARGET) if name.endswith("a") else DEFAULT_TARGET
 
 

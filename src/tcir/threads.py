@@ -1,10 +1,10 @@
-"""The lock for state that all threads of a process share, and that a fork must not copy half
+"""One lock for all state that the threads of a process share and that a fork must not copy half
 written.
 
 MLIR's bindings keep tables for the whole process, LLVM and numba compile for one thread at a time,
-and Python holds a lock on each module that is being imported. A fork copies such a lock in its
-state: it may be held by a thread that the child does not have. Therefore all such state has one
-lock, and a fork waits for it.
+and Python holds a lock on each module that is being imported. A fork copies locks in their current
+state, so that in the child a lock may be held by a thread that does not exist there. Therefore all
+such state is protected by this one lock, and a fork waits until the lock is free.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ if hasattr(os, "register_at_fork"):
 
 
 def import_whole(*packages: str) -> None:
-    """Imports packages, those of tcir with all their modules, if there are other threads.
+    """If this process has several threads, imports packages; of tcir's packages it imports all
+    modules.
 
-    An import on first use would run concurrently with these threads, and if one of them forked, the
-    child would wait forever for the end of the import. A process with one thread imports modules on
-    first use.
+    Otherwise an import on first use would run concurrently with these threads, and if one of them
+    forked, the child would wait forever for the end of the import. A process with one thread
+    imports modules on first use.
     """
     if threading.active_count() == 1 or _IMPORTED.issuperset(packages):
         return
@@ -58,8 +59,9 @@ def _modules(name: str) -> Iterator[str]:
 
 
 class cached_property(Generic[Value]):
-    """Like `functools.cached_property`, but without the lock that all instances of a class share,
-    and which a fork would copy in its state. Two threads may both compute a value."""
+    """Like `functools.cached_property`, but without a lock that all instances of a class share and
+    that a fork would copy while it is held. Two threads may both compute the value.
+    """
 
     def __init__(self, function: Callable[[Any], Value]) -> None:
         self.function = function

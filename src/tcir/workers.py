@@ -1,5 +1,6 @@
-"""Forks of this process, each of which does one job at a time on one core. Every job gets a result,
-whatever happens to a fork."""
+"""Runs jobs in forks of this process. Each fork does one job at a time, on one core. Every job gets
+a result, even if a fork dies.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Lost:
-    """Result of a job during which `ATTEMPTS` workers died. how: description of the last one's
-    death
+    """Result of a job for which `ATTEMPTS` workers died one after the other. how: describes how the
+    last one died.
     """
 
     how: str
@@ -49,18 +50,20 @@ _Workers = dict[Connection, _Worker[Job]]
 
 @dataclass(frozen=True)
 class Forks:
-    """`count` forks of this process, which should have loaded the modules that they need, and
-    started no threads."""
+    """`count` forks of this process. Before they are created, the process should have loaded the
+    modules that they need, and must not have started threads.
+    """
 
     count: int
 
     def run(
         self, work: Callable[[Job], Result], jobs: Sequence[Job]
     ) -> Generator[tuple[Job, Result | Lost], None, None]:
-        """Yields each job with the result of `work` as it completes; jobs begin in order.
+        """Yields each job with the result of `work` as soon as it is complete; jobs are started in
+        order.
 
-        If a worker dies or raises, another one repeats its job. Closing the generator (``close``)
-        ends the workers.
+        If a worker dies or raises an exception, another worker repeats its job. Closing the
+        generator (``close``) ends the workers.
         """
         todo, deaths = deque(jobs), Counter[Job]()
         workers: _Workers[Job] = {}

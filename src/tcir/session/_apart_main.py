@@ -1,4 +1,4 @@
-"""Main module of the child processes of `apart`."""
+"""Main module of the child processes that `tcir.session.apart` starts."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ def takes(text: str, *, pipeline: str, target: str) -> None:
 def lower(
     text: str, *, pipeline: str, target: str, frozen: Sequence[int] = ()
 ) -> tuple[str, Kernel]:
-    """Compiles a module of the dialect torch; returns its `linalg` and its kernel. Errors have the
-    locations of `text`.
+    """Compiles a module of the dialect torch; returns its `linalg` program and its kernel. Errors
+    have the locations of `text`.
 
-    frozen: numbers of the arguments that are the same at each call
+    frozen: numbers of the arguments whose values are the same at each call
     """
     module = _linalg(text)
     if frozen:
@@ -96,7 +96,7 @@ _FUNCTIONS: dict[str, Callable[..., object]] = {
 
 
 def main() -> None:
-    """Answers requests on stdin until it closes."""
+    """Answers requests that arrive on stdin, until stdin is closed."""
     serve(_FUNCTIONS, _prepare)
 
 

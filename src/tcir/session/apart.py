@@ -1,8 +1,9 @@
-"""Compiles in child processes: if native code crashes or hangs there, this process raises an error.
+"""Compiles in child processes: if native code crashes or hangs in a child, this process raises an
+error.
 
-The doors compile programs that an importer generated. These exercise parts of MLIR and LLVM that
-hand-written programs do not. Each child runs one compiler; `Compilers` has as many children as
-there are processors, at most `MOST_CHILDREN`.
+The front ends for PyTorch, ONNX and JAX compile programs that an importer generated. Such programs
+use parts of MLIR and LLVM that programs written by hand do not use. Each child runs one compiler;
+`Compilers` has as many children as there are processors, at most `MOST_CHILDREN`.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ PATIENCE = 900.0
 
 
 class Compilers:
-    """Child processes that compile, started when they are needed. A context manager, which ends
-    the processes."""
+    """Child processes that compile; they are started when they are needed. As a context manager it
+    ends them.
+    """
 
     def __init__(
         self,
@@ -56,8 +58,10 @@ class Compilers:
         self.stop()
 
     def start(self) -> None:
-        """Starts the child that receives the next request (returns at once), so that it imports the
-        compiler while the caller prepares the request; does nothing if that child is running."""
+        """Starts the child that will receive the next request, and returns at once; the child
+        imports the compiler while the caller prepares the request. Does nothing if that child is
+        running.
+        """
         with self._worker() as worker:
             worker.start()
 
@@ -84,24 +88,27 @@ class Compilers:
     def lower(
         self, torch_text: str, pipeline: str, target: str, frozen: Sequence[int] = ()
     ) -> tuple[str, Kernel]:
-        """Compiles a module of the dialect torch; returns its `linalg` and its kernel. Raises the
-        errors of `linalg` and `compile`, with the location that the text gives the op.
+        """Compiles a module of the dialect torch; returns its `linalg` program and its kernel.
+        Raises the errors of `linalg` and `compile`, with the location that the text gives for the
+        op.
 
-        frozen: numbers of the arguments that are the same at each call
+        frozen: numbers of the arguments whose values are the same at each call
         """
         pair = self.ask("lower", torch_text, pipeline=pipeline, target=target, frozen=frozen)
         assert isinstance(pair, tuple)
         return pair
 
     def takes(self, torch_text: str, pipeline: str, target: str) -> None:
-        """Runs the pipeline's passes on a module of the dialect `torch`, without code generation.
-        Raises the errors of `linalg` and `compile` if the pipeline rejects the module."""
+        """Checks whether a pipeline accepts a module of the dialect `torch`: runs its passes
+        without code generation. Raises the errors of `linalg` and `compile` if the pipeline rejects
+        the module.
+        """
         self.ask("takes", torch_text, pipeline=pipeline, target=target)
 
     def ask(self, function: str, text: str, **options: object) -> object:
         """Calls a function in a child and returns its result; raises the errors of `compile`.
 
-        text: program that is saved to be reported
+        text: the program, which is saved to a file if a fault of the compiler is to be reported
         """
         with self._worker() as worker:
             late = threading.Timer(PATIENCE, worker.kill)
@@ -141,8 +148,10 @@ C = TypeVar("C", bound=Compilers)
 
 
 def one_per_process(made: Callable[[], C]) -> Callable[[], C]:
-    """Function that creates an object with children once per process, ends the children with the
-    process, and creates another object after a fork."""
+    """Decorator for a function that creates an object with child processes: the object is created
+    once per process, its children end with the process, and a forked process creates an object of
+    its own.
+    """
 
     @cache
     def found() -> C:
@@ -160,8 +169,9 @@ compilers = one_per_process(Compilers)
 
 
 def kept(text: str, said: str, suffix: str = ".mlir") -> str:
-    """Saves a program and the traceback `said` to a file; returns a sentence for an error message,
-    which names the file."""
+    """Saves a program, and the traceback `said`, to a file; returns a sentence for an error message
+    that names the file.
+    """
     with tempfile.NamedTemporaryFile(
         "w", prefix="tcir-internal-", suffix=suffix, delete=False
     ) as file:

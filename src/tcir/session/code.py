@@ -1,4 +1,4 @@
-"""Generated code, its assembly with ptxas or nvJitLink, and instruction counts."""
+"""Generated code: its assembly with ptxas or nvJitLink, and its instruction counts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from tcir.validation.report import Line, Report
 
 @dataclass
 class Code:
-    """Generated code, up to the requested form; `launches` describes how to start it."""
+    """Generated code, up to the form that was requested; `launches` describes how to launch its
+    kernels.
+    """
 
     launches: LaunchSequence
     llvm: str
@@ -23,11 +25,11 @@ class Code:
 
 
 def assemble(code: Code, report: Report, *, required: str, sass: bool, assembler: str) -> Line:
-    """Assembles PTX to a cubin and, with `sass`, disassembles it; statistics go to
+    """Assembles PTX to a cubin and, with `sass`, disassembles it; puts statistics into
     ``report.code``.
 
-    required: "cubin" or "sass": raises `MissingDependencyError` only if the tool for that is
-              missing
+    required: "cubin" or "sass": raises `MissingDependencyError` only if the tool for this form is
+        missing
     """
     from tcir import codegen
 
@@ -56,8 +58,9 @@ def assemble(code: Code, report: Report, *, required: str, sass: bool, assembler
 
 
 def tmem_columns(ptx: str) -> int | None:
-    """Columns of tensor memory that a kernel allocates; None if the count is in a register whose
-    value is not a constant."""
+    """Number of columns of tensor memory that a kernel allocates; None if the number is in a
+    register whose value is not a constant.
+    """
     total = 0
     for operand in re.findall(r"tcgen05\.alloc\S*\s+\[[^\]]*\],\s*([%\w]+)\s*;", ptx):
         value = operand

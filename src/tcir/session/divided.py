@@ -1,8 +1,8 @@
-"""Runs passes that rewrite each kernel independently, on several kernels at a time.
+"""Runs passes that rewrite each kernel independently on several kernels at the same time.
 
-The passes run in forks of this process. Only a process without threads of a caller may fork: a
-child that compiles (`use`). If a fork dies, or a pass rejects a kernel, the module is unchanged,
-and the caller runs the passes one after another, which raises their errors.
+The passes run in forks of this process. A process may fork only if no thread of a caller runs in
+it; child processes that compile allow it by `use`. If a fork dies, or a pass rejects a kernel, the
+module is unchanged; the caller then runs the passes one after another and so gets their errors.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Verify: TypeAlias = Callable[[ir.Module, str], None]
 
 
 def use(forks: int | None = None) -> None:
-    """Allows this process `forks` forks, by default one for each of its processors."""
+    """Allows this process to create `forks` forks, by default one for each of its processors."""
     global _FORKS
     mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     _FORKS = min(forks or mine or 1, MOST_FORKS)
@@ -60,7 +60,7 @@ class DividedPass:
 
     seconds: duration, summed over all forks
     ops:     number of ops in the module after the pass
-    parts:   the state after the pass; None: the pass changed nothing
+    parts:   the program after the pass; None: the pass changed nothing
     """
 
     item: Pass
@@ -79,9 +79,10 @@ class _KernelState:
 
 
 def run(module: ir.Module, passes: Sequence[Pass], first: int, verify: Verify) -> list[DividedPass]:
-    """Runs the consecutive `passes` from index `first` on that are in the same one of `ROWS`, on
-    all kernels of a module; returns them, or an empty list if no row begins at `first` or nothing
-    was run."""
+    """Runs, on all kernels of a module, the consecutive `passes` from index `first` on that belong
+    to one row of `ROWS`. Returns these passes, or an empty list if no row begins at `first` or
+    nothing was run.
+    """
     row = next((each for each in ROWS if passes[first].name in each), ())
     items = list(takewhile(lambda item: item.name in row, passes[first:]))
     begins = first == 0 or passes[first - 1].name not in row

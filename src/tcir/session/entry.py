@@ -83,20 +83,20 @@ def compile(
     entry:    name of the public function to compile if there are several; functions that it does
               not call are dropped
     validate: whether the program is executed after every pass, see `tcir.validate`; the verdicts
-              are in ``kernel.report``. The options from `seed` to `budget` are those of
-              `tcir.validate`
-    cache:    whether a kernel compiled before is taken from the user's cache (not with `validate`)
-    tune:     whether omitted options have the values that ``tc-bench sweep`` found fastest for this
-              program, pipeline and target; `report.notes` lists them, or states that there was no
-              sweep
+        are in ``kernel.report``. The options from `seed` to `budget` are those of `tcir.validate`
+    cache:    whether a kernel that was compiled before is taken from the user's cache (not with
+              `validate`)
+    tune:     whether options that the caller omits get the values that ``tc-bench sweep`` found
+              fastest for this program, pipeline and target; `report.notes` lists them, or states
+              that there was no sweep
     assembler: ``ptxas``, or ``nvjitlink`` (a library, through cuda-python: ``pip install
-              tcir[nvjitlink]``; it does not support setmaxnreg)
+        tcir[nvjitlink]``; it does not support setmaxnreg)
     debug_prefix_map: replacements of path prefixes in PTX and cubin, which contain the program's
-              file name: ``{os.getcwd(): "."}``
+        file name: ``{os.getcwd(): "."}``
     options:  options of a named pipeline
 
-    A kernel whose report is "different" has no PTX if a native library crashed on the IR of a pass.
-    An `Error` of a pass contains the report of the passes before it, ``error.report``.
+    If the report is "different" and a native library crashed on the IR of a later pass, the kernel
+    has no PTX. An `Error` of a pass contains the report of the passes before it, ``error.report``.
     """
     import_whole(*PACKAGES, *_mlir.modules())
     check_name(target)
@@ -174,7 +174,8 @@ def validate(
     on_line: Callable[[Line], None] | None = None,
     **options: OptionValue,
 ) -> Report:
-    """Runs `pipeline` over `program` (an `ir.Module`, text or path), executing after every pass.
+    """Runs `pipeline` over `program` (an `ir.Module`, text or path), and executes the program after
+    every pass.
 
     If the pipeline ends in llvm and nvvm for `target`, PTX is generated and executed as well.
     `program` is not modified. Execution stops at the first pass with a different result; later
@@ -184,24 +185,24 @@ def validate(
     entry, options: as in `tcir.compile`
     seed:     seed of the inputs and of the completion orders
     inputs:   "integers" (exact sums) or "random"
-    orders:   number of completion orders per asynchronous level
-    max_instructions: limit of one execution; by default proportional to the execution before, so
-              that an endless loop ends soon
+    orders:   number of completion orders that are tried per asynchronous level
+    max_instructions: limit of one execution; by default it is proportional to the instructions of
+        the execution before, so that an endless loop ends soon
     numerics: "exact" or "fast" (float32)
-    ordering: "silicon"; or "isa", which also reports as errors any reliance on orderings that PTX
-              ISA does not promise, though shipping code relies on them
+    ordering: "silicon"; or "isa", which also reports as errors any reliance on orderings that the
+        PTX ISA does not promise, although kernels in production rely on them
     assumptions: answers to open questions about the hardware (`tcir.machine.Assumptions`)
-    jobs:     number of processes that run blocks of a grid, from the thread level on; with several
-              orders, that run the orders
-    budget:   seconds; a validation estimated to take longer executes a sample of the CTAs, and its
-              verdict is "sampled"
-    kinds:    whether each kind of launch (pass share-kernels) is executed on the machine once; the
-              report names the other launches of the kind, which tensor rules compute from their own
-              buffers. If kinds or states exceed the budget, the report names them, and the verdict
-              is "incomplete"
+    jobs:     number of processes. From the thread level on they run blocks of a grid; if there are
+              several orders, they run the orders
+    budget:   seconds; a validation that is estimated to take longer executes a sample of the CTAs,
+              and its verdict is "sampled"
+    kinds:    whether the simulated machine executes only one launch of each kind (pass
+              share-kernels). The report names the other launches of the kind, whose results tensor
+              rules compute from their own buffers. If the execution would exceed the budget, the
+              report names the kinds and states that were left out, and the verdict is "incomplete"
     strict:   whether the verdict is "small numbers", which is no success, if the inputs did not
-              cover their types' range and special values
-    on_line:  called with each line of the report as it completes
+              cover the range and the special values of their types
+    on_line:  called with each line of the report when it is complete
     """
     import_whole(*PACKAGES, *_mlir.modules())
     steps = as_pipeline(pipeline, **options)

@@ -1,4 +1,6 @@
-"""Kernels in the cache: which kernels may be stored, their keys, and their serialised form."""
+"""Kernels in the cache: which kernels may be stored, their cache keys, and their serialised
+form.
+"""
 
 from __future__ import annotations
 
@@ -33,15 +35,18 @@ _CONVERTER = "tcir.passes.nvvm.converter"
 
 
 def kernel_key(module: ir.Module, steps: Pipeline, target: str, prefixes: Mapping[str, str]) -> str:
-    """Key of the program with its locations and the path prefixes in its code, the passes with
-    their options, the target and the versions."""
+    """Cache key of a kernel. It depends on the program with its locations, the path prefixes in its
+    code, the passes with their options, the target, and the versions.
+    """
     text = module.operation.get_asm(enable_debug_info=True)
     return digest("kernel", text, list(prefixes.items()), steps, TARGETS.get(target), versions())
 
 
 def is_ours(steps: Pipeline) -> bool:
-    """Whether all code that compiles belongs to this package, whose source is part of the key; the
-    source of plugins' passes, dialects and conversion rules is not."""
+    """Whether all code that takes part in the compilation belongs to this package, whose source is
+    part of the key. The source of passes, dialects and conversion rules from plugins is not part of
+    the key.
+    """
     passes = all(isinstance(item, UpstreamPass) or is_own(type(item)) for item in steps)
     converter = sys.modules.get(_CONVERTER)
     rules = list(converter.RULES.values()) if converter is not None else ()
@@ -54,7 +59,8 @@ def _own(module: str) -> bool:
 
 def find_kernel(store: Store, key: str) -> Kernel | None:
     """The kernel stored under a key; None if there is none. Its report is that of the compilation
-    that produced it."""
+    that created it.
+    """
     found = store.get(key)
     if found is None:
         return None

@@ -1,6 +1,6 @@
-"""Moves errors to the locations of the ops from which a program was imported.
+"""Changes the locations of errors to those of the ops from which a program was imported.
 
-Errors of a compiled program refer to lines of its text, which users never see. The module from
+Errors of a compiled program refer to lines of its MLIR text, which users never see. The module from
 which that text was printed has the locations that the importer assigned.
 """
 
@@ -16,13 +16,17 @@ _TEXT = re.compile(r'"?<text>"?:(\d+):(\d+): (?:error: )?')
 
 
 def origin(location: ir.Location) -> str:
-    """A location as ``file:line:column: ``; the first of several; "" for an unknown one."""
+    """A location as ``file:line:column: ``; if there are several, the first; "" for an unknown
+    location.
+    """
     found = _PLACE.search(str(location))
     return f"{':'.join(found.groups())}: " if found else ""
 
 
 def at_its_origin(error: Error, module: ir.Module) -> Error:
-    """Returns `error` with locations in the text of `module` replaced by those of the ops."""
+    """Returns `error` in a form in which locations in the text of `module` are replaced by the
+    locations of the module's ops.
+    """
     places = _places(module)
     message = _TEXT.sub(lambda found: places.get((found[1], found[2]), ""), str(error))
     kinds = (InvalidIRError, InputError, Error)

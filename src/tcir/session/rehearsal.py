@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class Rehearsal:
-    """Runs native code first in a child process, as long as the IR comes from outside tcir.
+    """Runs native code first in a child process as long as the IR comes from outside tcir.
 
-    IR comes from outside until a pass of tcir has lowered the caller's program, and after any pass
-    of the caller. A pipeline of only tcir's passes has no extra cost.
+    The IR comes from outside until a pass of tcir has lowered the caller's program, and again after
+    any pass that the caller supplies. A pipeline of only tcir's passes runs nothing twice.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The numbers of a session's roofline, which its steps complete one after the other."""
+"""The numbers of a session's roofline; each step of the session adds some of them."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ _RAN = ("equal", "within bound", "sampled")
 
 
 def of_input(module: ir.Module, signature: Signature, target: str) -> Roofline | None:
-    """Roofline of a program on tensors whose inputs and results cross HBM once. None for other
-    programs, for programs with loops (whose products are not counted), and for a target without
-    constants in the time model."""
+    """Roofline of a program on tensors, under the assumption that each input and result crosses HBM
+    once. None for other programs, for programs with loops (whose products are not counted), and for
+    a target without constants in the time model.
+    """
     from tcir.program.flops import flops_in
 
     if signature.level != "tensor" or not is_timed(target):
@@ -45,8 +46,9 @@ def of_input(module: ir.Module, signature: Signature, target: str) -> Roofline |
 
 
 def of_launches(roofline: Roofline, launches: LaunchSequence, signature: Signature) -> Roofline:
-    """The roofline with the bytes of constants, and of the buffers that the launches read and
-    write."""
+    """Returns the roofline with the bytes of the constants and of the buffers that the launches
+    access.
+    """
     table = launch_table(launches, signature, {})
     unique = roofline.hbm_bytes + table.constants
     return replace(roofline, hbm_bytes=unique, moved=sum(table.total))
@@ -59,9 +61,10 @@ def after_run(
     line: Line,
     streams: Sequence[EventStream],
 ) -> Roofline:
-    """The roofline with the machine's counters, if it executed all CTAs, and with the modelled time
-    of recorded events, if there are any. Returned unchanged unless the execution gave a right
-    result."""
+    """Returns the roofline with the counters of the simulated machine, if it executed all CTAs, and
+    with the modelled time of recorded events, if there are any. The roofline is returned unchanged
+    unless the execution gave a right result.
+    """
     if line.verdict not in _RAN or not launches.launches:
         return roofline
     sms, counted = TARGETS[roofline.target].sms, line.counters

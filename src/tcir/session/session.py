@@ -1,7 +1,8 @@
-"""`Session`: the sequence of steps shared by `tcir.compile`, `tcir.validate` and tc-opt.
+"""`Session`: the sequence of steps that `tcir.compile`, `tcir.validate` and tc-opt share.
 
-It takes a module (parsed by `tcir.program.source`), sets its target, runs passes one by one, each
-verified and, if requested, executed and compared; then it generates code and executes it.
+A session takes a module (parsed by `tcir.program.source`), sets its target, and runs passes one by
+one. After each pass the module is verified and, if requested, executed and compared. Finally the
+session generates code and executes it.
 """
 
 from __future__ import annotations
@@ -57,10 +58,10 @@ DIED = "native code died"
 
 
 class Watcher:
-    """Callbacks of a running session. The methods of this class do nothing.
+    """Callbacks of a running session. The methods of this base class do nothing.
 
-    divides: whether kernels may be lowered in separate modules (`tcir.session.divided`), so that
-             the `module` of `after_pass` is the one after the last of these passes
+    divides: whether kernels may be lowered in separate modules (`tcir.session.divided`); the
+        `module` that `after_pass` receives is then the module after the last of these passes
     """
 
     divides = False
@@ -69,11 +70,12 @@ class Watcher:
         """Called before `item`, pass number `index` (from 1), runs on `module`."""
 
     def written(self, state: bytes | divided.Parts) -> None:
-        """Called before `after_pass` with the module's bytecode, which is empty after a pass that
-        is neither tcir's nor upstream's (`Session._has_changed`)."""
+        """Called before `after_pass` with the module's bytecode. The bytecode is empty after a pass
+        that is neither tcir's nor upstream's (`Session._has_changed`).
+        """
 
     def after_pass(self, index: int, item: Pass, module: ir.Module, changed: bool) -> None:
-        """Called after `item` ran; `module` is valid, and not yet executed.
+        """Called after `item` ran; `module` has been verified, and has not yet been executed.
 
         changed: whether the pass may have changed the module
         """
@@ -82,12 +84,14 @@ class Watcher:
         """Called before the step `name` of code generation."""
 
     def after_ptx(self, index: int, text: str) -> None:
-        """Called after LLVM generated PTX, which is line number `index` of the report, and
-        before it is executed."""
+        """Called after LLVM generated PTX and before the PTX is executed; `index` is the number of
+        its line in the report.
+        """
 
     def estimated(self, estimate: Estimate | Kinds) -> None:
-        """Estimated cost of executing all states, or with `Settings.kinds` those below tensors;
-        called before the first of them."""
+        """Called before the first execution, with the estimated cost of executing the program after
+        all passes; with `Settings.kinds`, only of the executions below the tensor level.
+        """
 
     def line(self, line: Line) -> None:
         """Called when a line of the report is complete."""
@@ -97,9 +101,10 @@ class Session:
     """The compilation of a module by `pipeline` to code for `target`, and its report.
 
     signature:   signature of the program, for its roofline; a validation determines it itself
-    settings:    how the program is executed after every pass; None: not executed
+    settings:    how the program is executed after every pass; None: it is not executed
     verify_each: whether MLIR verifies the module after every pass
-    contained:   whether the caller handles crashes of native code, so that no rehearsal is needed
+    contained:   whether the caller handles crashes of native code, so that this session need not
+                 run such code in a child first
     """
 
     def __init__(
@@ -248,8 +253,9 @@ class Session:
         self.report.notes += kinds.notes()
 
     def lowered(self) -> bool:
-        """Whether code for the target can be generated: all programs are kernels in llvm and nvvm,
-        compiled for it."""
+        """Whether code for the target can be generated: all programs are kernels in the dialects
+        llvm and nvvm that were compiled for this target.
+        """
         programs = find_programs(self.module)
         return all(
             program.level == "thread"
@@ -259,11 +265,12 @@ class Session:
         )
 
     def generate(self, upto: str, assembler: str = "ptxas") -> Code:
-        """Generates code of the lowered module, up to "llvm", "ptx", "cubin" or "sass"; PTX is
-        executed.
+        """Generates code of the lowered module, up to "llvm", "ptx", "cubin" or "sass", and
+        executes the PTX.
 
-        If PTX cannot spell the name of a kernel, the pass legalize-symbols runs first. A missing
-        assembler is noted in ``report.code`` and raised only if the cubin itself was requested.
+        If the name of a kernel is not a legal name in PTX, the pass legalize-symbols runs first. A
+        missing assembler is noted in ``report.code``, and is an error only if the cubin itself was
+        requested.
 
         assembler: assembler of the PTX, ptxas or nvjitlink
         """

@@ -1,4 +1,4 @@
-"""`tcir.specialise`: a kernel for each of several batch sizes."""
+"""`tcir.specialise`: compiles a kernel for each of several batch sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts of the program after each pass, which a kernel keeps."""
+"""The texts of the program after each pass, which a compiled kernel keeps."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def text_of(module: ir.Module) -> str:
 class Texts(Mapping[str, str]):
     """The program's text after each pass, by the name of the pass.
 
-    states: name of a pass that changed the program -> the program after the pass, in order: its
-            text, or its bytecode in one or several parts, which is printed as text when an item is
-            first read
+    states: name of a pass that changed the program -> the program after the pass, in order: either
+        its text, or its bytecode in one or several parts, which is converted to text when it is
+        first read
     same:   name of any other pass -> the earlier pass that last changed the program
     """
 
@@ -63,10 +63,10 @@ class Texts(Mapping[str, str]):
 
 
 class TextKeeper(Watcher):
-    """Keeps the program after each pass that changed it, by pass name.
+    """Keeps the program after each pass that changed it, by the name of the pass.
 
-    ours: whether all passes and dialects are of this package, so that bytecode can be written, and
-          read by any process
+    ours: whether all passes and dialects belong to this package; only then can the program be
+        written as bytecode that any process can read
     """
 
     def __init__(self, module: ir.Module, ours: bool) -> None:

@@ -1,5 +1,6 @@
-"""Modelled timelines of a program's launches: compiles the program, executes its PTX, and simulates
-the time."""
+"""Modelled timelines of a program's launches: compiles the program, executes its PTX on the
+simulated machine, and simulates the time.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +24,9 @@ FIRST = Sample(0.0, 0)
 def timelines(
     program: str | Path, pipeline: str, target: str = DEFAULT_TARGET.name, entry: str | None = None
 ) -> list[RecordedTimeline]:
-    """Timelines of each launch in order, or of the one called `entry`. Inputs are zeros, since the
-    timing of a kernel seldom depends on their values."""
+    """Timelines of all launches in order, or of the launch called `entry`. Inputs are zeros,
+    because the timing of a kernel seldom depends on their values.
+    """
     kernel = compile(program, pipeline=pipeline, target=target)
     inputs, outputs = (
         [np.zeros(image.shape, image.dtype) for image in map(image_spec, specs)]

@@ -22,7 +22,9 @@ def tuned_pipeline(
     target: str,
     options: Mapping[str, OptionValue],
 ) -> tuple[Pipeline, str]:
-    """The pipeline with the options of a sweep, and a note on them for the report."""
+    """Returns the pipeline with the options that a sweep found fastest, and a note on them for the
+    report.
+    """
     name, brace, rest = pipeline.strip().partition("{") if isinstance(pipeline, str) else ("",) * 3
     known = find_pipeline(name) if name else None
     if known is None:
