@@ -1,1 +1,2 @@
-"""The ``tc`` dialect: tensor memory, tcgen05 instructions, and the structure of kernels."""
+"""The ``tc`` dialect: ops for tensor memory, for tcgen05 instructions, and for the structure of
+kernels."""

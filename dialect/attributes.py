@@ -18,7 +18,7 @@ def integer(op: ir.OpView, name: str) -> int:
 
 
 def optional_integer(op: ir.OpView, name: str) -> int | None:
-    """The value of a discardable integer attribute; None if absent."""
+    """The value of a discardable integer attribute; None if the op does not have the attribute."""
     return integer(op, name) if name in op.attributes else None
 
 
@@ -29,7 +29,7 @@ def optional_number(op: ir.OpView, name: str) -> float | None:
 
 
 def is_integer(op: ir.OpView, name: str) -> bool:
-    """Whether a discardable attribute is absent or an integer."""
+    """Whether a discardable attribute is either absent or an integer."""
     return name not in op.attributes or isinstance(op.attributes[name], ir.IntegerAttr)
 
 
@@ -91,7 +91,8 @@ def integer_type(bits: int) -> ir.IntegerType:
 
 
 def defining(value: ir.Value, kind: Any = ir.OpView) -> Any:
-    """The op of class ``kind`` that defines ``value``; None for block arguments and other ops."""
+    """The op that defines ``value``, if it is of class ``kind``; None for block arguments and for
+    values of other ops."""
     owner = value.owner
     view = owner.opview if isinstance(owner, ir.Operation) else owner
     return view if isinstance(view, kind) else None

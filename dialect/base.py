@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 else:
 
     class Dialect(ext.Dialect, name=""):
-        """A dialect whose ops and types are Python classes; loaded into every context.
+        """A dialect whose ops and types are Python classes. It is loaded into every MLIR context.
 
         A plugin declares its own dialect, ``class My(Dialect, name="my")``, and adds ops to it with
         ``class MyOp(Op, dialect=My, name="…")``.
@@ -58,7 +58,8 @@ DIALECTS: dict[str, type[Dialect]] = {}
 
 
 class TC(Dialect, name="tc"):
-    """Blackwell's tensor memory, the tcgen05 instructions and the schedules built on them."""
+    """The dialect ``tc``: Blackwell's tensor memory, the tcgen05 instructions, and the schedules
+    that use them."""
 
 
 def load(context: ir.Context | None = None) -> None:

@@ -39,7 +39,7 @@ def wrong_group(op: ir.OpView) -> Mapping[str, object] | None:
 
 
 def kernel_cta_group(kernel: ir.OpView | ir.Operation) -> int:
-    """Returns 2 if an op of the kernel acts on pairs, else 1."""
+    """Returns 2 if an op of the kernel acts on CTA pairs, else 1."""
     return max((cta_group_of(op.operation.opview) for op in nested(kernel)), default=1)
 
 

@@ -23,7 +23,8 @@ Field: TypeAlias = Any
 
 
 def as_declared(op: ir.OpView) -> bool:
-    """True when every field of ``op`` is present and of its declared kind."""
+    """Whether every operand, attribute, result and region of ``op`` is present and of the kind that
+    the op's class declares."""
     operands, attributes, results, regions = _fields(type(op))  # type: ignore[arg-type]
     given = op.attributes
     return (

@@ -1,6 +1,6 @@
-"""Fragments of an mma atom: the elements each thread holds, and the loads that can provide them.
+"""Fragments of an mma atom: which elements each thread holds, and which instructions can load them.
 
-Both are derived from the atom's thread-value layouts in `tcir.layout`.
+Elements and instructions are derived from the atom's thread-value layouts in `tcir.layout`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ROWS_OF_THREAD = 2
 
 
 def accumulator_type(element: str) -> str:
-    """``i32`` for integer operands, ``f32`` for the others."""
+    """Type of the sums of a product: ``i32`` for integer operands, ``f32`` for all others."""
     return "i32" if element == "i8" else "f32"
 
 
@@ -75,8 +75,8 @@ def elements(atom_name: str, operand: str) -> tuple[tuple[tuple[tuple[int, int],
 
 @lru_cache(maxsize=64)
 def matrices(atom_name: str, operand: str) -> tuple[CoreMatrix, ...] | None:
-    """Returns the 8 x 16-byte matrix of `ldmatrix` that each register of an atom's operand holds;
-    None if a register does not hold part of such a matrix."""
+    """Returns, for each register of an atom's operand, the matrix of 8 rows of 16 bytes that
+    `ldmatrix` loads to it; None if a register does not hold part of such a matrix."""
     found = []
     for register in elements(atom_name, operand):
         mn, k = register[0][0]

@@ -31,7 +31,8 @@ class Legal:
         return f"in [{low}, {high}]" if step == 1 else f"a multiple of {step} in [{low}, {high}]"
 
     def nearest(self, value: int) -> str:
-        """The legal values nearest to an illegal ``value``, for a message: ``"16 or 24"``."""
+        """The legal values nearest to an illegal ``value``, as text for an error message: ``"16 or
+        24"``."""
         if isinstance(self.values, tuple):
             below = max((v for v in self.values if v < value), default=None)
             above = min((v for v in self.values if v > value), default=None)

@@ -44,7 +44,7 @@ def masks_of(op: ir.OpView, ctas: int) -> list[int]:
 
 
 def ranks_in(mask: int) -> list[int]:
-    """The ranks of a mask's CTAs."""
+    """The ranks of the CTAs that a mask contains."""
     return [rank for rank in range(mask.bit_length()) if mask >> rank & 1]
 
 

@@ -1,4 +1,4 @@
-"""The base class of the ops: traits, and verification by the rules."""
+"""The base class of the ops: their traits, and their verification by rules."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class Op(TC.Operation if TYPE_CHECKING else ext.Operation):  # type: ignore[misc
         )
 
     def verify_invariants(self) -> bool:
-        """Called by MLIR's verifier and parser."""
+        """Checks the verifier rules of the op; MLIR's verifier and parser call this method."""
         return rules.report_broken(self)
 
 

@@ -6,8 +6,8 @@ module as MLIR does and then rewrites the lines of ``tc`` ops and the spelling o
     "tc.mma"(%0, %4, %7, %true) {a_slice = 0 : i64, ashift = true, b_slice = 1 : i64} : (…) -> ()
     tc.mma %0, %4[j=0], %7[j=1] acc=%true .ashift
 
-Values keep MLIR's names, or at least its numbers, so both forms can be read together. Anything else
-is printed as by MLIR.
+Values keep MLIR's names, or at least MLIR's numbers, so that both forms can be compared. Everything
+else is printed as MLIR prints it.
 """
 
 from __future__ import annotations

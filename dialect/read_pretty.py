@@ -1,8 +1,8 @@
 """Converts the short form of `tcir.dialect.pretty` to MLIR's own form of the same module.
 
-Lines keep their numbers. An op's ``form`` serves both directions: filled with marks, it becomes a
-pattern whose groups are operands and attributes. The types of operands come from MLIR, which
-parses the module without the ``tc`` ops.
+Lines keep their numbers. An op's ``form`` is used for printing and for reading: filled with
+placeholders, it becomes a regular expression whose groups are operands and attributes. The types of
+operands come from MLIR, which parses the module without the ``tc`` ops.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class Rule:
 
     @property
     def key(self) -> str:
-        """The rule's name in tests and documentation: ``tc.mma/n-range``."""
+        """The rule's name in tests and documentation, such as ``tc.mma/n-range``."""
         return f"{self.subject}/{self.name}"
 
     def message(self, values: Mapping[str, object]) -> str:
@@ -80,7 +80,8 @@ Subject = str | type[Any]
 
 
 def subject_name(subject: Subject) -> str:
-    """The name of a subject in messages and on the page: ``tc.mma``, ``!tc.smem``."""
+    """The name of a subject of rules in messages and on the generated page, such as ``tc.mma`` or
+    ``!tc.smem``."""
     if isinstance(subject, str):
         return subject
     if issubclass(subject, ir.Type):
@@ -140,7 +141,8 @@ def same_rules(
 
 
 def rules_of(subject: str) -> list[Rule]:
-    """The rules about ``subject`` (an op ``tc.mma``, a type ``!tc.smem``, or ``kernel``)."""
+    """The rules about ``subject``, which is an op (``tc.mma``), a type (``!tc.smem``) or
+    ``kernel``."""
     return _BY_SUBJECT.get(subject, [])
 
 

@@ -1,4 +1,4 @@
-"""All of the dialect under one name: ``from tcir.dialect import tc; tc.MmaOp(...)``."""
+"""All names of the dialect in one module: ``from tcir.dialect import tc; tc.MmaOp(...)``."""
 
 # ruff: noqa: F403  (for type checkers; at run time every file of the folder is loaded)
 from __future__ import annotations

@@ -84,7 +84,7 @@ class SmemType(ShapedType, name="smem"):
 
     @property
     def major(self) -> str:
-        """``"K"`` or ``"MN"``: which coordinate is contiguous."""
+        """Name of the coordinate that is contiguous: ``"K"`` or ``"MN"``."""
         return string_of(self.major_attr)
 
     @property
@@ -185,7 +185,8 @@ class LaunchResponsesType(TC.Type, name="launch_response_table"):
 
 
 class RingType(TC.Type, name="ring"):
-    """``count`` equal objects used in turn: ``!tc.ring<4 : i64, !tc.smem<...>>``."""
+    """``count`` equal objects that are used in turn, such as ``!tc.ring<4 : i64,
+    !tc.smem<...>>``."""
 
     example = """
     func.func @example() {
@@ -215,7 +216,7 @@ class RingType(TC.Type, name="ring"):
 
 
 def one_of(type_: ir.Type) -> ir.Type:
-    """The type of one slot of a ring; any other type itself."""
+    """The type of one slot if `type_` is a ring; otherwise `type_` itself."""
     return type_.of if isinstance(type_, RingType) else type_
 
 
@@ -230,5 +231,5 @@ def shared_bytes(type_: ir.Type) -> int:
 
 
 def tensor_columns(type_: ir.Type) -> int:
-    """Columns of tensor memory of a tile or ring of tiles."""
+    """Number of tensor-memory columns of a tile or a ring of tiles."""
     return slots(type_) * int(one_of(type_).columns)

@@ -1,7 +1,8 @@
 """Tables of facts about upstream ops; passes, bounds and launches look an op up by its name.
 
-A table lists classes, `arith.AddFOp`: a misspelled class is an error at import, and an editor can
-go to its definition. Ops of dialects whose classes are not imported here are listed by name.
+A table lists classes such as `arith.AddFOp`, because a misspelled class is an error at import, and
+an editor can go to the definition of a class. Ops of dialects whose classes are not imported here
+are listed by name.
 """
 
 from __future__ import annotations

@@ -30,9 +30,9 @@ _WARPS = WARPGROUP // WARP
 
 @dataclass(frozen=True)
 class Role:
-    """A kind of ``tc.role``.
+    """A warp role of a kernel, which a ``tc.role`` op of this kind implements.
 
-    warps: numbers of its warps, adjacent and ascending
+    warps: numbers of its warps, which are adjacent and ascending
     threads: threads of each warp that execute it
     registers: registers per thread after redistribution; None: as many as at launch
     """

@@ -49,7 +49,7 @@ class StagedType(ShapedType, name="staged"):
 
     @property
     def major(self) -> str:
-        """``"K"`` or ``"MN"``: which coordinate is contiguous."""
+        """Name of the coordinate that is contiguous: ``"K"`` or ``"MN"``."""
         return string_of(self.major_attr)
 
     @property
@@ -114,7 +114,7 @@ class FragmentType(ShapedType, name="fragment"):
 
     @property
     def operand(self) -> str:
-        """``"A"``, ``"B"``, ``"C"`` or ``"row"``."""
+        """Name of the operand of the mma: ``"A"``, ``"B"``, ``"C"`` or ``"row"``."""
         return string_of(self.operand_attr)
 
     @property

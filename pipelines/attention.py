@@ -1,4 +1,4 @@
-"""Pipeline attention."""
+"""The pipeline attention."""
 
 from __future__ import annotations
 

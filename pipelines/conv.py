@@ -1,4 +1,4 @@
-"""Pipeline conv."""
+"""The pipeline conv."""
 
 from __future__ import annotations
 

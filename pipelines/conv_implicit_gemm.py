@@ -1,4 +1,4 @@
-"""Pipeline conv-implicit-gemm."""
+"""The pipeline conv-implicit-gemm."""
 
 from __future__ import annotations
 

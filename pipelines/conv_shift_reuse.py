@@ -1,4 +1,4 @@
-"""Pipeline conv-shift-reuse."""
+"""The pipeline conv-shift-reuse."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from tcir.pipelines.parts.convolution import (
 
 @dataclass(frozen=True)
 class ShiftOptions(ConvOptions):
-    """Options of the shift and of the lanes without a new pixel (`ConvShiftReuseOptions`)."""
+    """Options of the shift, and of the treatment of lanes without a new pixel
+    (`ConvShiftReuseOptions` documents them)."""
 
     halo: str = "mask"
     tiling: str = "rows"

@@ -1,4 +1,4 @@
-"""Pipeline conv-smem-offset."""
+"""The pipeline conv-smem-offset."""
 
 from __future__ import annotations
 

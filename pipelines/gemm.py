@@ -1,4 +1,4 @@
-"""Pipeline gemm."""
+"""The pipeline gemm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pipeline gemv-padded-n."""
+"""The pipeline gemv-padded-n."""
 
 from __future__ import annotations
 

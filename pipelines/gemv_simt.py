@@ -1,4 +1,4 @@
-"""Pipeline gemv-simt."""
+"""The pipeline gemv-simt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pipeline layers."""
+"""The pipeline layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pipeline matmul-warp."""
+"""The pipeline matmul-warp."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pipeline simt-elementwise."""
+"""The pipeline simt-elementwise."""
 
 from __future__ import annotations
 

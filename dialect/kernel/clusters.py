@@ -1,4 +1,5 @@
-"""Rules about CTAs that access each other's shared memory: pairs, multicasts within a cluster."""
+"""Rules about CTAs that access each other's shared memory: CTA pairs, and multicasts within a
+cluster."""
 
 from __future__ import annotations
 

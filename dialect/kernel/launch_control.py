@@ -1,4 +1,4 @@
-"""Rules about kernels whose CTAs take over CTAs that have not been launched."""
+"""Rules about kernels whose running CTAs take over the work of CTAs that have not been launched."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def _pair_ops(kernel: KernelView) -> Iterator[KernelOp]:
 
 
 def has_pairs(kernel: KernelView) -> bool:
-    """Whether an op of the kernel acts on a pair."""
+    """Whether an op of the kernel acts on a CTA pair."""
     return any(True for _ in _pair_ops(kernel))
 
 

@@ -116,7 +116,7 @@ def reuses_of(kernel: KernelView) -> list[Reuse]:
 
 
 def accesses_of(kernel: KernelView) -> Iterator[TileAccess]:
-    """Accesses to tiles, in program order."""
+    """Yields the accesses to tiles in shared and tensor memory, in program order."""
     for site in kernel.sites:
         op = site.op
         if isinstance(op, TmaLoadOp):
@@ -137,7 +137,7 @@ def accesses_of(kernel: KernelView) -> Iterator[TileAccess]:
 
 
 def slots_of(value: ir.Value) -> int:
-    """Slots of a ring; 1 for anything else."""
+    """Number of slots of a ring; 1 for a value that is not a ring."""
     return value.type.count if isinstance(value.type, RingType) else 1
 
 

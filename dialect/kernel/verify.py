@@ -1,6 +1,7 @@
 """Checks a whole kernel (a ``func.func`` with the attribute ``tc.kernel``).
 
-A kernel rule is a generator of ``(op, values for the message)``; see `tcir.dialect.kernel.view`.
+A kernel rule is a generator of ``(op, values)``, where the values fill the placeholders of the
+rule's error message; see `tcir.dialect.kernel.view`.
 """
 
 from __future__ import annotations

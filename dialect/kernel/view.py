@@ -1,5 +1,5 @@
-"""What the rules see of a kernel: its ops in program order, each with the warp role that executes
-it."""
+"""The view of a kernel that verifier rules use: its ops in program order, each with the warp role
+that executes it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ Found = Iterator[tuple[ir.OpView, Mapping[str, object]]]
 
 @dataclass(frozen=True)
 class KernelOp:
-    """One op of a kernel, its role, if any, and whether it is inside a loop or branch."""
+    """One op of a kernel, the warp role that executes it, if any, and whether the op is inside a
+    loop or branch."""
 
     op: ir.OpView
     role: RoleOp | None = None
@@ -33,7 +34,7 @@ class KernelOp:
 
     @property
     def name(self) -> str:
-        """Name of the op, ``tc.mma``."""
+        """Name of the op, such as ``tc.mma``."""
         return self.op.operation.name
 
 
@@ -66,12 +67,12 @@ class KernelView:
 
     @property
     def roles(self) -> list[RoleOp]:
-        """The roles, in program order."""
+        """The warp roles of the kernel, in program order."""
         return self.of(RoleOp)
 
 
 def view(func: ir.OpView) -> KernelView:
-    """Collects the ops of ``func``."""
+    """Builds the view of the kernel `func`."""
     sites: list[KernelOp] = []
 
     def collect(op: ir.OpView, role: RoleOp | None, nested: bool) -> None:
@@ -95,7 +96,8 @@ LAUNCH = "CUDA C++ Programming Guide, technical specifications"
 
 
 def triple(kernel: KernelView, name: str) -> list[int] | None:
-    """The three extents of ``tc.grid`` or ``tc.block``; None unless three positive integers."""
+    """The three extents of the attribute ``tc.grid`` or ``tc.block``; None unless the attribute
+    consists of three positive integers."""
     attribute = kernel.func.attributes.get(name, None)
     if not isinstance(attribute, ir.DenseI64ArrayAttr):
         return None

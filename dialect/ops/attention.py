@@ -51,7 +51,8 @@ and loses those below 2^-9."""
 
 
 def powers_type(value: str) -> str:
-    """Type to which exponentials are rounded before they multiply values of the type `value`."""
+    """Type to which exponentials are rounded before they multiply values, if the values have the
+    type `value`."""
     return EIGHT_BIT_POWERS if value in FP8 else value
 
 
@@ -65,7 +66,7 @@ def by_polynomial(columns: int, polynomial: int) -> list[int]:
 class Band:
     """The keys that each row has: row i has the keys j with ``i + first <= j <= i + last``.
 
-    first, last: attributes ``window_offset`` and ``causal_offset``; None: no limit
+    first, last: the attributes ``window_offset`` and ``causal_offset``; None means no limit
     """
 
     first: int | None = None
@@ -261,7 +262,7 @@ class AttentionOp(
 
     @property
     def elements(self) -> Sequence[ir.OpView]:
-        """The body's reads of other tensors, ``tc.element``."""
+        """The body's ``tc.element`` ops, which read other tensors."""
         block = self.body.blocks[0] if self.modified else ()
         return [op for op in block if op.operation.name == "tc.element"]
 
@@ -276,7 +277,7 @@ class AttentionOp(
         return [self.extents()[letter] for letter in "bhmn"]
 
     def extents(self) -> dict[str, int]:
-        """The sizes b, h, m, d of queries, g, n of keys and e of values."""
+        """The sizes b, h, m and d of the queries, g and n of the keys, and e of the values."""
         q = dict(zip(string(self, "q_layout"), self.q.type.shape, strict=True))
         k = dict(zip(string(self, "kv_layout"), self.k.type.shape, strict=True))
         v = dict(zip(string(self, "kv_layout"), self.v.type.shape, strict=True))

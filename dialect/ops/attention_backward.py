@@ -66,12 +66,13 @@ class AttentionBackwardOp(
 
     @property
     def gradients(self) -> list[ir.Value]:
-        """The results: the gradients."""
+        """The results of the op, which are the gradients."""
         return list(self.operation.results)
 
     @property
     def of_queries(self) -> bool:
-        """Whether the result is the gradient of the queries."""
+        """Whether the op computes the gradient of the queries instead of those of the keys and
+        values."""
         return string(self, "of") == "q"
 
     @property
@@ -91,7 +92,7 @@ class AttentionBackwardOp(
         return self.q.type.element_type
 
     def extents(self) -> dict[str, int]:
-        """The sizes b, h, m, d of queries, g, n of keys and e of values."""
+        """The sizes b, h, m and d of the queries, g and n of the keys, and e of the values."""
         q = dict(zip(string(self, "q_layout"), self.q.type.shape, strict=True))
         k = dict(zip(string(self, "kv_layout"), self.k.type.shape, strict=True))
         v = dict(zip(string(self, "kv_layout"), self.v.type.shape, strict=True))

@@ -55,7 +55,7 @@ class ScaledStep:
 
     @property
     def k(self) -> int:
-        """K of one instruction."""
+        """Number of elements along K that one instruction multiplies."""
         return MMA_KINDS[self.kind].k
 
     @property

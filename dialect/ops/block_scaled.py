@@ -160,7 +160,8 @@ def _globals(op: BlockScaledMatmulOp) -> list[ir.Value]:
 
 
 def operand_scales_shape(op: BlockScaledMatmulOp, side: str, layout: str) -> list[int]:
-    """Shape of the scales of operand ``side`` ("a" or "b") in a layout; a vector has one row."""
+    """Shape of the scales of operand ``side`` ("a" or "b") in a scale layout. A vector has one
+    row."""
     shape = _shape(getattr(op, side))
     if layout != "row_major" and side == "b" and len(shape) < op.a.type.rank:
         shape.insert(-1, 1)

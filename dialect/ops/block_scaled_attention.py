@@ -64,7 +64,7 @@ class BlockScaledAttentionOp(
 
     @property
     def scaled_kind(self) -> str:
-        """Kind of the instructions that multiply queries by keys."""
+        """The kind of tcgen05.mma that multiplies queries by keys."""
         return packed_kind(_kinds(self))
 
 

@@ -36,7 +36,8 @@ class PackCodesOp(Op, name="pack_codes", arithmetic="codes", lowered_by=("conver
 class UnpackCodesOp(Op, name="unpack_codes", lowered_by=("convert-to-simt",)):
     """Unpacks elements of 4 or 6 bits to bytes with one code each, whose upper bits are 0.
 
-    The inverse of ``tc.pack_codes``, which defines the order of elements in memory.
+    The op is the inverse of ``tc.pack_codes``, whose description defines the order of elements in
+    memory.
     """
 
     example = """

@@ -18,8 +18,8 @@ class CombinePartsOp(Op, name="combine_parts", lowered_by=("convert-to-simt",)):
         out = (w_0 parts_0 + w_1 parts_1 + …) / total
         lse = most + ln(total)
 
-    in f32; parts are added in order, and ``out`` is rounded once to its type. A row without
-    keys in any part is 0, and its logarithm -inf.
+    These are computed in f32. Parts are added in order, and ``out`` is rounded once to its type. A
+    row that has no keys in any part is 0, and its logarithm is -inf.
     """
 
     example = """

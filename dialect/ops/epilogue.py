@@ -79,7 +79,7 @@ class EpilogueOp(Op, name="epilogue", arithmetic="rounded", traits=[ir.NoTermina
 
     @property
     def grouped(self) -> GroupedMatmulOp | SumPartsOp | None:
-        """The grouped product that computes ``sums``; None if another op does."""
+        """The grouped product that computes ``sums``; None if another op computes them."""
         op = defining(self.sums, GroupedMatmulOp | SumPartsOp)
         return None if op is None or op.sizes is None else op
 
@@ -214,8 +214,8 @@ class FetchFragmentOp(Op, name="fetch_fragment", role="consumer", loads="tensor"
 
     @property
     def dims(self) -> list[int | None]:
-        """Maps each dimension of the tensor to the result dimension that indexes it; None:
-        index 0."""
+        """For each dimension of the tensor, the dimension of the result that indexes it; None means
+        that the index is 0."""
         return _dims_of(self.attributes["map"].value)
 
     @property
@@ -256,13 +256,14 @@ class ElementOp(Op, name="element", arithmetic="rounded", loads="tensor"):
 
     @property
     def dims(self) -> list[int | None]:
-        """Maps each dimension of the tensor to the result dimension that indexes it; None:
-        index 0."""
+        """For each dimension of the tensor, the dimension of the result that indexes it; None means
+        that the index is 0."""
         return _dims_of(self.attributes["map"].value)
 
     @property
     def of_group(self) -> bool:
-        """Whether the first dimension of the tensor is indexed by the row's group."""
+        """Whether the first dimension of the tensor is indexed by the group to which the row
+        belongs."""
         return OF_GROUP in self.attributes
 
     @property

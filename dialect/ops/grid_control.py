@@ -36,8 +36,8 @@ class GridWaitOp(Op, name="grid_wait", async_only=True):
 class GridLaunchDependentsOp(Op, name="grid_launch_dependents", async_only=True):
     """``griddepcontrol.launch_dependents``: the next launch need not wait for this CTA to end.
 
-    The next launch may start when every CTA has executed this op or ended. The op guarantees
-    nothing about memory: for that the next launch waits with ``tc.grid_wait`` (PTX ISA 9.7.13,
+    The next launch may start when every CTA has executed this op or ended. The op does not make any
+    writes visible; for that the next launch waits with ``tc.grid_wait`` (PTX ISA 9.7.13,
     griddepcontrol).
     """
 

@@ -58,8 +58,8 @@ class GroupedMatmulOp(
         return bool(self.a.type.rank == 3)
 
     def indexing(self) -> Indexing:
-        """Returns the product of every row with every group's matrix. If all its sums are exact, so
-        are the sums of this op."""
+        """Returns the indexing of a product of every row with the matrix of every group. The sums
+        of this op are some of those sums, so if those are exact, the sums of this op are exact."""
         rows: list[Index] = [(BATCH, 1)] * (self.a.type.rank - 2) + [(M, 1)]
         inner: list[Index] = [(N, 1), (K, 1)]
         if string(self, "b_layout") == "kn":
@@ -78,12 +78,12 @@ class FindGroupOp(Op, name="find_group", loads="sizes", pure=True):
     its own group. ``count`` is the number of rows of the group in the tile, 0 if there is no such
     tile. Each thread reads the sizes (PTX ISA 9.7.9.8).
 
-    With ``within`` there is no capacity, so every tile has rows, but ``first`` is counted from the
-    group's first row.
+    ``within`` is for groups without a capacity, where every tile has rows: ``first`` is then
+    counted from the group's first row.
 
     With ``tile_rows`` tiles have that many rows instead of 128. With ``ends``, ``sizes`` is a 0 and
-    then the ends of the groups: group i has the rows from element i up to element i + 1, none if
-    element i + 1 is less.
+    then the ends of the groups: group i has the rows from element i up to element i + 1, and no
+    rows if element i + 1 is less.
     """
 
     example = """
@@ -123,8 +123,8 @@ class CountTilesOp(Op, name="count_tiles", loads="sizes", pure=True):
 class StoreFragmentGroupOp(Op, name="store_fragment_group", role="consumer", stores="tensor"):
     """Stores the rows of an accumulator that belong to a group, as `tc.store_fragment` does.
 
-    Rows from ``end`` on, an index of the tensor's rows, are not stored: they belong to the next
-    group, or to none. The indices are those of the tile's first element (PTX ISA 9.7.9.12).
+    Rows of the tensor from index ``end`` on are not stored, because they belong to the next group
+    or to no group. The indices are those of the tile's first element (PTX ISA 9.7.9.12).
     """
 
     example = """
@@ -161,7 +161,7 @@ same_rules(
 
 
 def tile_rows(op: FindGroupOp | CountTilesOp) -> int:
-    """Rows of a tile."""
+    """Number of rows of a tile."""
     return optional_integer(op, "tile_rows") or TMEM_LANES
 
 

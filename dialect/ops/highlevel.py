@@ -127,7 +127,7 @@ OUT_LAYOUTS = ("mn", "nm")
 
 
 def out_layout(op: ir.OpView) -> str:
-    """The order of the dimensions of a product's result: ``"mn"``, or ``"nm"``."""
+    """The order of the dimensions of a product's result: ``"mn"`` or ``"nm"``."""
     return string(op, "out_layout") if "out_layout" in op.attributes else "mn"
 
 
@@ -340,7 +340,7 @@ def _filter_shape(op: Conv2dOp) -> tuple[int, int, int, int]:
 
 
 def conv_groups(op: ir.OpView) -> int:
-    """Groups of the channels of a ``tc.conv2d``."""
+    """Number of groups into which the channels of a ``tc.conv2d`` are divided."""
     groups = optional_integer(op, "groups")
     return 1 if groups is None else groups
 

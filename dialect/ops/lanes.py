@@ -66,8 +66,8 @@ class LaneMasksOp(Op, name="lane_masks", in_shared=LANE_MASK_BYTES):
 class WriteLaneMaskOp(Op, name="write_lane_mask", issued_by="warp", role="epilogue"):
     """Writes word ``quarter`` of entry ``entry``: an mma will write the lanes where ``on`` is true.
 
-    ``on`` is ``vector<32xi1>``. The word is a ballot of the executing warp (``vote.sync.ballot``,
-    PTX ISA 9.7.13.13), complemented, stored by one thread.
+    ``on`` is ``vector<32xi1>``. The word is the complement of a ballot of the executing warp
+    (``vote.sync.ballot``, PTX ISA 9.7.13.13), and one thread stores it.
     """
 
     example = """

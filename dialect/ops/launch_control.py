@@ -1,4 +1,4 @@
-"""Cluster launch control: a running CTA takes the place of one that has not been launched."""
+"""Cluster launch control: a running CTA takes the place of a CTA that has not been launched."""
 
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import constant_of, defining, integer
@@ -68,12 +68,13 @@ class LaunchRequestOp(
 
 
 class LaunchQueryOp(Op, name="launch_query", async_only=True):
-    """``clusterlaunchcontrol.query_cancel`` of response ``slot``: whether a CTA was granted, and
-    which.
+    """``clusterlaunchcontrol.query_cancel`` of response ``slot``: tells whether a CTA was granted,
+    and which one.
 
-    ``cta`` is its ``%ctaid.x`` (for a pair, the leader's), 0 if none was granted. The response is
-    read through the generic proxy: before the next request to the slot, this op must be followed by
-    ``tc.fence "proxy.async"`` and an arrival for which the request waits (PTX ISA 9.7.13.17).
+    ``cta`` is the ``%ctaid.x`` of the granted CTA (for a pair, of its leader), and 0 if no CTA was
+    granted. The response is read through the generic proxy: before the next request to the slot,
+    this op must be followed by ``tc.fence "proxy.async"`` and an arrival for which the request
+    waits (PTX ISA 9.7.13.17).
     """
 
     example = """

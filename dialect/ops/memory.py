@@ -31,8 +31,8 @@ class SmemTileOp(Op, name="smem_tile", in_shared=SMEM_TILE_ALIGNMENT):
     """A shared-memory tile, or a ring of them.
 
     Before ``plan-memory`` it has no address, and every execution of the op yields a new, undefined
-    tile; afterwards its address is the attribute ``offset`` (bytes, multiple of 1024), slot i of a
-    ring at ``offset + i * bytes of one tile``.
+    tile; afterwards its address is the attribute ``offset`` (bytes, multiple of 1024), and slot i
+    of a ring is at ``offset + i * bytes of one tile``.
     """
 
     example = """
@@ -97,12 +97,13 @@ def first_columns(tiles: Sequence[TmemTileOp]) -> tuple[list[int], int]:
 
 
 class TmemAllocOp(Op, name="tmem_alloc", issued_by="cta"):
-    """``tcgen05.alloc``: ``columns`` whole columns, a power of two from 32 to 512.
+    """``tcgen05.alloc``: allocates ``columns`` whole columns, a power of two from 32 to 512.
 
-    Once memory is planned, attribute ``address_slot`` is the shared-memory byte offset to which the
-    address is written, and ``warp`` the warp that allocates (PTX ISA 9.7.16.7). With
-    ``cta_group = 2`` both CTAs of a pair get the same columns; the threads of both synchronise
-    before the op, since it acts on the peer, which must have started.
+    Once memory is planned, the attribute ``address_slot`` is the shared-memory byte offset to which
+    the address is written, and ``warp`` is the number of the warp that allocates (PTX ISA
+    9.7.16.7). With ``cta_group = 2`` both CTAs of a pair get the same columns; the threads of both
+    synchronise before the op, because the op acts on the other CTA of the pair, which must have
+    started.
     """
 
     example = """
@@ -130,7 +131,8 @@ class TmemRelinquishOp(Op, name="tmem_relinquish", issued_by="cta"):
 
 
 class TmemDeallocOp(Op, name="tmem_dealloc", issued_by="cta"):
-    """``tcgen05.dealloc`` of a whole allocation, required before exit (PTX ISA 9.7.16.7)."""
+    """``tcgen05.dealloc``: frees a whole allocation, which is required before the kernel exits
+    (PTX ISA 9.7.16.7)."""
 
     example = """
     func.func @example() {

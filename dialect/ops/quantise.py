@@ -65,20 +65,22 @@ class QuantiseBlocksOp(
     block_maxima=True,
     lowered_by=("tile-gemm", "convert-to-simt"),
 ):
-    """Quantises rows in blocks of 16 (NVFP4) or 32 (MXFP4, MXFP8): an element for every value, and
-    a scale per block, in the layout in which ``tc.block_scaled_matmul`` reads them.
+    """Quantises rows in blocks of 16 (NVFP4) or 32 (MXFP4, MXFP8) values. The results are an
+    element for every value and a scale for every block, in the layout in which
+    ``tc.block_scaled_matmul`` reads them.
 
-    With y = values * norm, rounded to f32 (NVFP4 only; ``norm`` is the reciprocal of the global
-    scale that the reader multiplies by), and amax the largest magnitude of a block of y:
+    Let y be values * norm, rounded to f32 (only NVFP4 has ``norm``, the reciprocal of the global
+    scale by which the reader multiplies), and let amax be the largest magnitude of a block of y.
+    Then:
 
-    * scale, f8E4M3FN (ue4m3): amax / 6, to nearest even, at most 448; at least 2^-9 if amax is not
-      0;
-    * scale, f8E8M0FNU (ue8m0): 2^(floor(log2(amax)) - e), at least 2^-127, where 2^e is the largest
-      power of two of the elements (OCP MX 1.0, 6.3); with ``scale_rounding = "rceil"`` twice that
-      where amax / scale would be larger than the largest element, so that nothing saturates
-      (cuBLAS; ``cvt.rp.ue8m0x2`` of amax / largest, PTX ISA 9.7.9.21);
-    * element: y / scale, the scale as stored, to nearest even, and no larger than the largest one
-      (``cvt.rn.satfinite``, PTX ISA 9.7.9.21).
+    * an f8E4M3FN scale (ue4m3) is amax / 6, rounded to nearest even, at most 448, and at least 2^-9
+      if amax is not 0;
+    * an f8E8M0FNU scale (ue8m0) is 2^(floor(log2(amax)) - e), at least 2^-127, where 2^e is the
+      largest power of two of the element type (OCP MX 1.0, 6.3). With ``scale_rounding = "rceil"``
+      the scale is twice as large if amax / scale would be larger than the largest element, so that
+      nothing saturates (cuBLAS; ``cvt.rp.ue8m0x2`` of amax / largest, PTX ISA 9.7.9.21);
+    * an element is y divided by the scale as stored, rounded to nearest even, and at most the
+      largest number of its type (``cvt.rn.satfinite``, PTX ISA 9.7.9.21).
 
     A block of zeros has scale code 0 and elements 0 with the signs of y. A block with a NaN or an
     infinity has the scale NaN and codes 0. A row consists of whole blocks; the number of rows is
@@ -151,8 +153,8 @@ class StoreScalesOp(Op, name="store_scales", issued_by="warp", role="epilogue", 
     ``value`` is ``vector<32 x S x T>``, S = 1, 2 or 4. ``indices`` are the number of the matrix (in
     a batch), the first row (a multiple of 32), and the first scale (a multiple of S). Scale s
     of row r is at ``r % 32 * 16 + r % 128 / 32 * 4 + s % 4`` of block ``[r / 128, s / 4]``.
-    Elements outside ``tensor`` are not written; rows from ``rows`` on and scales from ``scales``
-    on, which are padding, are zeros.
+    Elements outside ``tensor`` are not written; rows from number ``rows`` on and scales from number
+    ``scales`` on are padding, for which zeros are stored.
     """
 
     example = """
@@ -210,10 +212,11 @@ class StoreFragmentScalesOp(Op, name="store_fragment_scales", role="consumer", s
 
     The indices are those of the tile's first element: the number of the matrix (in a batch), the
     row, and the column, a multiple of 32. A tensor with as many dimensions as there are indices has
-    the scale of row r and column c at ``[r, c / 32]``; a tensor with one more has blocks of 128
-    rows x 4 scales in the order of `tc.store_scales`. In these, rows from ``rows`` on and scales
-    from ``scales`` on, which are padding, are zeros. Scales outside ``tensor`` are not written. One
-    of the four threads with a row stores its scales (PTX ISA 9.7.9.12).
+    the scale of row r and column c at ``[r, c / 32]``; a tensor with one dimension more has blocks
+    of 128 rows x 4 scales in the order of `tc.store_scales`. In these blocks, rows from number
+    ``rows`` on and scales from number ``scales`` on are padding, for which zeros are stored. Scales
+    outside ``tensor`` are not written. Four threads share a row, and one of them stores its scales
+    (PTX ISA 9.7.9.12).
     """
 
     example = """
@@ -239,7 +242,7 @@ class StoreFragmentScalesOp(Op, name="store_fragment_scales", role="consumer", s
 
 
 def scale_rounding(op: ir.OpView) -> str:
-    """Rounding of an op's ue8m0 scales; "floor" by default."""
+    """Rounding of an op's ue8m0 scales; the default is "floor"."""
     return string(op, "scale_rounding") if "scale_rounding" in op.attributes else ROUNDINGS[0]
 
 

@@ -16,8 +16,8 @@ class RepackOp(Op, name="repack", lowered_by=("convert-to-simt",)):
     Dimension d of the result is dimension ``permutation[d]`` of ``source``, after ``low[d]`` zeros
     (left out: none), followed by zeros where the result is longer. With packed fp4 and fp6 the
     innermost dimension stays innermost, has no zeros before it, and takes whole bytes. Below the
-    tensor level this op is a kernel of its own, which reads ``source`` once and writes the result
-    to a workspace, in a layout that TMA can encode.
+    tensor level this op becomes a kernel of its own, which reads ``source`` once and writes the
+    result to a workspace, in a layout that TMA can encode.
     """
 
     example = """

@@ -76,7 +76,8 @@ class MaskFragmentOp(Op, name="mask_fragment", role="consumer"):
 
     @property
     def band(self) -> Band:
-        """Band of keys that each row has, by the numbers of row and key."""
+        """The band of keys that each row has; it relates the number of a row to the numbers of its
+        keys."""
         return Band.of(self)
 
 

@@ -19,18 +19,18 @@ PARTIAL_SUMS = 8
 
 
 def rows(columns: int) -> ir.VectorType:
-    """``vector<32 x columns x f32>``."""
+    """The type ``vector<32 x columns x f32>``, a row for each lane of a warp."""
     return ir.VectorType.get([QUARTER_LANES, columns], ir.F32Type.get())
 
 
 def lane_numbers() -> ir.VectorType:
-    """``vector<128 x 1 x f32>``."""
+    """The type ``vector<128 x 1 x f32>``, a number for each lane of tensor memory."""
     return ir.VectorType.get([TMEM_LANES, 1], ir.F32Type.get())
 
 
 class LaneNumbersOp(Op, name="lane_numbers", issued_by="warp", role="epilogue"):
-    """Sets a number for each lane of tensor memory to ``value``, in registers of the warps that
-    access these lanes (PTX ISA 9.7.16.8)."""
+    """Sets the number of each lane of tensor memory to ``value``. The numbers are in registers of
+    the warps that access these lanes (PTX ISA 9.7.16.8)."""
 
     example = """
     func.func @example() {
@@ -221,7 +221,8 @@ class NarrowRowsOp(Op, name="narrow_rows", pure=True):
 
 
 class RowsDifferOp(Op, name="rows_differ", pure=True):
-    """Whether the number of any row of the warp differs from ``value`` or is NaN: a single i1.
+    """Whether the number of any row of the warp differs from ``value`` or is NaN. The result is a
+    single i1.
 
     The threads of the warp vote (``vote.sync``, PTX ISA 9.7.13.13).
     """
@@ -263,9 +264,9 @@ class RowInverseSumOp(Op, name="row_inverse_sum", pure=True):
 
 
 class RowLogSumOp(Op, name="row_log_sum", pure=True):
-    """The natural logarithm of a row's sum of exponentials: ``(largest * scale + log2(total)) *
-    ln(2)``, with ``lg2.approx.ftz.f32`` (PTX ISA 9.7.3.20); -inf for a row without keys, whose
-    total is 0."""
+    """Computes the natural logarithm of a row's sum of exponentials: ``(largest * scale +
+    log2(total)) * ln(2)``, with ``lg2.approx.ftz.f32`` (PTX ISA 9.7.3.20). It is -inf for a row
+    without keys, whose total is 0."""
 
     example = """
     func.func @example(%largest: vector<32x1xf32>, %total: vector<32x1xf32>) {

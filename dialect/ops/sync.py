@@ -96,10 +96,11 @@ class CommitOp(Op, name="commit", issued_by="thread", role="mma", async_only=Tru
 
 
 class FenceOp(Op, name="fence"):
-    """A fence: ``"tcgen05.before"``, ``"tcgen05.after"``, ``"proxy.async"``, ``"mbarrier_init"``.
+    """A fence of kind ``"tcgen05.before"``, ``"tcgen05.after"``, ``"proxy.async"`` or
+    ``"mbarrier_init"``.
 
-    (PTX ISA 9.7.16.11 and 9.7.13.4.) ``"proxy.async.shared"`` covers accesses to this CTA's shared
-    memory only.
+    (PTX ISA 9.7.16.11 and 9.7.13.4.) A fence of kind ``"proxy.async.shared"`` covers only accesses
+    to this CTA's shared memory.
     """
 
     example = """

@@ -160,7 +160,7 @@ class TmaLoadOp(
 
     @staticmethod
     def form(n: Names) -> str:
-        """The short form, without absent operands and attributes."""
+        """The short printed form of the op, without absent operands and attributes."""
         offsets = f" offsets=[{n['offsets']}]" if n["offsets"] else ""
         signal = f" signal {n['signal']}" if n["signal"] else ""
         target = f"{n['tile']}[row={n['row']}]"

@@ -81,7 +81,8 @@ class TmaStoreOp(
 
 
 class BulkCommitOp(Op, name="bulk_commit", issued_by="warp", role="epilogue", async_only=True):
-    """``cp.async.bulk.commit_group``: the warp's stores since the last commit become a group.
+    """``cp.async.bulk.commit_group``: the warp's TMA stores since the last commit become a bulk
+    group.
 
     The elected thread that issued the stores executes it (PTX ISA 9.7.9.25.4).
     """
@@ -130,7 +131,7 @@ def scatters(op: TmaStoreOp) -> bool:
 
 
 def store_rows(op: TmaStoreOp) -> int:
-    """Rows of the tile that the store reads."""
+    """Number of rows of the tile that the store reads."""
     return SCATTERED_ROWS if scatters(op) else box_rows(_map(op))
 
 

@@ -9,7 +9,7 @@ TURNS = ("begin", "wait", "pass", "end")
 
 
 class TurnOp(Op, name="turn", issued_by="warp", role="consumer", async_only=True):
-    """A turn at the tensor core, which the role's ``warpgroups`` take one after another.
+    """An operation on turns: the ``warpgroups`` of a role use the tensor core one after another.
 
     ``"wait"`` waits until the previous warpgroup has passed the turn on, and ``"pass"`` passes it
     to the next one. At the start, ``"begin"`` lets the last warpgroup pass the turn to the first;

@@ -81,7 +81,7 @@ class CpAsyncWaitOp(Op, name="cp_async_wait"):
 
 
 class ZeroFragmentOp(Op, name="zero_fragment", role="consumer"):
-    """An accumulator of zeros, distributed over threads for mma.sync (PTX ISA 9.7.14.5)."""
+    """An accumulator of zeros, distributed over threads as mma.sync requires (PTX ISA 9.7.14.5)."""
 
     example = """
     !c = !tc.fragment<array<i64: 128, 256>, f32, "C", "mma.m16n8k16.f16">

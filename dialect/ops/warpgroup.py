@@ -144,8 +144,8 @@ class WgmmaFragmentOp(
     reads_shared=("b",),
     completed_by="tc.wgmma_wait",
 ):
-    """`tc.wgmma` with A in registers: ``d = a * b^T + c``, one instruction for each 32 bytes of a
-    row of A.
+    """Computes ``d = a * b^T + c`` as `tc.wgmma` does, but with A in registers: one instruction for
+    each 32 bytes of a row of A.
 
     Until a ``tc.wgmma_wait`` the registers of A also belong to the hardware (PTX ISA 9.7.15.5).
     """
@@ -174,8 +174,9 @@ class WgmmaFragmentProductOp(
     reads_shared=("b",),
     completed_by="tc.wgmma_wait",
 ):
-    """``d = a * b^T`` with A in registers: a `tc.wgmma_fragment` without an accumulator, for sums
-    that are added elsewhere, as with `tc.wgmma_product` (PTX ISA 9.7.15.5)."""
+    """Computes ``d = a * b^T`` with A in registers. It is a `tc.wgmma_fragment` without an
+    accumulator, for sums that are added elsewhere, as with `tc.wgmma_product` (PTX ISA 9.7.15.5).
+    """
 
     example = """
     !a = !tc.fragment<array<i64: 128, 128>, f8E4M3FN, "A", "mma.m16n8k32.b8">

@@ -14,8 +14,8 @@ from tcir.program.workspaces import sizes_of
 
 @dataclass(frozen=True)
 class BufferNumbers:
-    """Buffer numbers: the arguments come first, then the constants, the results of the program, and
-    the workspaces."""
+    """The buffer numbers of a program: first the arguments, then the constants, then the results of
+    the program, then the workspaces."""
 
     constants: range
     results: range
@@ -23,7 +23,7 @@ class BufferNumbers:
 
     @staticmethod
     def of(module: ir.Module, functions: Sequence[func.FuncOp]) -> BufferNumbers:
-        """The buffers of these launches, of which there is at least one."""
+        """Reads the buffer numbers of these launches, of which there must be at least one."""
         every = [integers(f, "tc.args") for f in functions]
         inputs = [len(f.type.inputs) for f in functions]
         start = min(n for numbers, count in zip(every, inputs) for n in numbers[count:])

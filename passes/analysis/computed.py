@@ -55,7 +55,7 @@ OF_BYTES = WRAPPING | CLOSED | names(
 
 
 class NotComputedError(Exception):
-    """Raised with the reason why a kernel cannot compute an operand."""
+    """Raised with the reason why a kernel cannot compute an operand from narrower numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ class Read:
 
 @dataclass(frozen=True, eq=False)
 class Fixed:
-    """A constant, the same for all elements."""
+    """A constant that is the same for all elements of an operand."""
 
     value: ir.Attribute
     element: ir.Type
@@ -147,7 +147,7 @@ class Computed:
 
     @property
     def count(self) -> int:
-        """Elements in a stored number."""
+        """Number of elements in a stored number."""
         return len(self.lanes)
 
     @property

@@ -1,7 +1,7 @@
 """Recognition of convolutions and matrix products by indexing maps and body.
 
-Named ops have both, so a named op and the equivalent `linalg.generic` (loops and operands in any
-order) are recognised alike.
+Named ops also have indexing maps and a body, so a named op and the equivalent `linalg.generic`,
+with its loops and operands in any order, are recognised in the same way.
 """
 
 from __future__ import annotations

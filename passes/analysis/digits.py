@@ -1,7 +1,8 @@
 """Indices of tensors as mixed-radix digits of loops, or of an operand element's row and k.
 
-The index of a collapsed dimension consists of the digits of the original dimensions, and the head
-of keys that query heads share consists of the upper digits of the query head.
+For example, the index of a collapsed dimension consists of the digits of the original dimensions.
+If several query heads share a head of keys, the index of that head consists of the upper digits of
+the index of the query head.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ def _continues(high: Digit, low: Digit) -> bool:
 
 
 def joined(indices: Iterable[Number]) -> Number:
-    """The index of several dimensions collapsed into one, from their indices."""
+    """Joins the indices of several dimensions into the index of the dimension to which they are
+    collapsed."""
     return number(digit for each in indices for digit in each)
 
 

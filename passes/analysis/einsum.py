@@ -46,8 +46,8 @@ class Einsum:
         """Returns the einsum of two operands of these shapes and indices; None if they do not form
         a product.
 
-        maps: loops that index each dimension of each operand
-        out:  loop that indexes each dimension of the result
+        maps: for each dimension of each operand, the loops that index it
+        out:  for each dimension of the result, the loop that indexes it
         """
         dims = [single_dims(list(forms)) for forms in maps]
         if None in dims:

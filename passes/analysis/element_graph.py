@@ -56,7 +56,8 @@ class ElementGraph:
     known: dict[tuple[ir.Value, Dims], Number] = field(default_factory=dict)
 
     def of(self, tensor: ir.Value, dims: Dims) -> Number:
-        """The element of `tensor` at `dims`; raises `NotRaised`."""
+        """The element of `tensor` at the indices `dims`; raises `NotRaised` if an op prevents the
+        match."""
         if (tensor, dims) not in self.known:
             self.known[tensor, dims] = self._new(tensor, dims)
         return self.known[tensor, dims]

@@ -18,7 +18,8 @@ Dims: TypeAlias = "tuple[int | None, ...]"
 class Move:
     """A transpose or a broadcast of `source`.
 
-    dims:  result dimension that indexes each dimension of the source; None: index 0
+    dims:  for each dimension of the source, the result dimension that indexes it; None: the index
+           is 0
     shape: shape of the result
     """
 
@@ -28,7 +29,8 @@ class Move:
 
     @property
     def is_permutation(self) -> bool:
-        """Whether the result has each dimension of the source once, and no other."""
+        """Whether each dimension of the source is exactly one dimension of the result, and the
+        result has no other dimensions."""
         dims = list(range(len(self.shape)))
         return None not in self.dims and sorted(self.dims) == dims  # type: ignore[type-var]
 
@@ -117,7 +119,8 @@ def parallel(value: ir.Value) -> tuple[ir.Operation, list[ir.AffineMap]] | None:
 
 
 def transpose(value: ir.Value, permutation: Sequence[int]) -> ir.Value:
-    """``linalg.transpose``: dimension d of the result is ``permutation[d]`` of `value`."""
+    """Builds ``linalg.transpose``, so that dimension d of the result is dimension
+    ``permutation[d]`` of `value`."""
     kind = value.type
     shape = [kind.shape[d] for d in permutation]
     empty = tensor.EmptyOp(shape, kind.element_type).result

@@ -15,8 +15,8 @@ from tcir.passes.emit.neutral import NEUTRAL
 
 @dataclass(frozen=True)
 class Combined:
-    """A reduction whose body is ``combine(element, total)``, where `element` does not depend on the
-    total. element: a value of the body, or a constant outside it"""
+    """A reduction whose body is ``combine(element, total)``, where `element` does not depend on
+    `total`. element: a value of the body, or a constant outside the body"""
 
     combine: ir.OpView
     element: ir.Value

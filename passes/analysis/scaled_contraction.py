@@ -88,7 +88,8 @@ def other_scales(op: ir.OpView) -> str:
 
 
 def recognise(op: ir.OpView) -> ScaledMatmul:
-    """The contraction `op` computes; raises `Mismatch` with the reason if there is none."""
+    """Describes the block-scaled contraction that `op` computes; raises `Mismatch` with the reason
+    if `op` is not one."""
     inputs = len(op.operation.operands) - 1
     _check_body(op, inputs)
     maps = [value(m) for m in linalg.get_indexing_maps(op.operation)]

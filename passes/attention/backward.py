@@ -123,7 +123,7 @@ class GradientTile:
         before, visited = of.blocks.visited(row, 0, of.blocks.count)
 
         def at(step: Index) -> list[Index]:
-            """The place of the scores of a block."""
+            """The place of the scores of the block in loop iteration `step`."""
             column = index.mul(index.add(index.div(step, of.group), before), of.blocks.keys)
             own = index.add(index.mul(head, of.group), index.rem(step, of.group))
             return [batch, head if of.op.of_queries else own, row, column]

@@ -60,7 +60,7 @@ def scale_columns(shape: ScaledShape, keys: int) -> int:
 
 @dataclass(frozen=True)
 class ScaledHeads:
-    """Tiles of rows of one head with their scales; heads: number of heads of a batch."""
+    """Tiles of rows of one head together with their scales. heads: number of heads of a batch"""
 
     stage: Stage
     elements: ScaledOperand

@@ -1,4 +1,5 @@
-"""split-kv: attention of few rows and many keys in parts of the keys, which several CTAs visit."""
+"""split-kv: divides the keys of an attention of few rows and many keys into parts, which several
+CTAs compute."""
 
 from __future__ import annotations
 

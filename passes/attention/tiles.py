@@ -287,7 +287,7 @@ class HeadShape:
     """The heads of an attention as a kernel sees them.
 
     extents: b, h, m, d of queries, g, n of keys, e of values
-    q, kv, out: layouts
+    q, kv, out: layouts of the queries, of keys and values, and of the results
     keys: number of keys of the last row; band: keys of each row
     packed: whether the query heads of a group are rows of one head
     power_bytes: bytes of an exponential that multiplies values
@@ -315,7 +315,7 @@ class HeadShape:
 
     @staticmethod
     def of(op: tc.AttentionOp) -> HeadShape:
-        """The heads of an op as they are."""
+        """Reads the heads of an op, without joining the heads of a group."""
         q, kv, out = (string(op, f"{name}_layout") for name in ("q", "kv", "out"))
         extents = op.extents()
         parts, lengths = (op.parts, op.key_part), op.lengths is not None
@@ -410,7 +410,8 @@ class HeadShape:
         return TileRows(0, 0, head, first, number, 0, keys, key, end)
 
     def part_of(self, batch: Index) -> tuple[Index, Index]:
-        """Splits a batch number of all parts into the part and the batch."""
+        """Splits the number of a batch, counted over all parts of the keys, into the part and the
+        batch."""
         if self.part is None:
             return 0, batch
         return index.div(batch, self["b"]), index.rem(batch, self["b"])
@@ -536,9 +537,9 @@ class Blocks:
         return loop, step, first
 
     def visited(self, row: Index, part: Index, keys: Index) -> tuple[Index, Index]:
-        """The range of a part's blocks that contain a key of any of the tile's rows, of which `row`
-        is the first: the number of blocks before it, and its length. An empty range comes after all
-        blocks."""
+        """The range of blocks, among those of one part of the keys, that contain a key of any of
+        the tile's rows, of which `row` is the first. Returns the number of blocks before the range,
+        and the number of blocks in it. An empty range comes after all blocks."""
         first, last = self.band.first, self.band.last
         every = index.div(index.add(keys, self.keys - 1), self.keys)
         before: Index = 0

@@ -1,4 +1,5 @@
-"""A convolution as a matrix product of pixels and output channels: TMA gathers A tap by tap."""
+"""A convolution as a matrix product of pixels and output channels, whose operand A is gathered by
+TMA one tap at a time."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class FilterAxis:
     taps: int
 
     def place(self, tap: int) -> tuple[int, int]:
-        """``(class, offset)`` of a tap."""
+        """The ``(class, offset)`` pair of a tap."""
         offset, kind = divmod(tap * self.dilation, self.stride)
         return kind, offset
 
@@ -79,7 +79,7 @@ class TapRows(ABC):
 
     @cached_property
     def taps(self) -> list[tuple[int, int]]:
-        """(r, s) of the taps of a step; r is 0 if the tile does not hold all filter rows."""
+        """The taps (r, s) of a step; r is 0 if the tile does not hold all filter rows."""
         rows = range(self.shape.r if self.whole else 1)
         return [(r, s) for r in rows for s in range(self.shape.s)]
 
@@ -92,7 +92,7 @@ class TapRows(ABC):
 
     @property
     def steps(self) -> int:
-        """Iterations of the main loop, for one part of the sums."""
+        """Number of iterations of the main loop for one part of the sums."""
         return (1 if self.whole else self.shape.r // self.shape.parts) * ceil_div(
             self.shape.c, self.shape.kc
         )
@@ -217,7 +217,7 @@ def best_plan(
 
 
 def plans(shape: ConvShape, row_step: int = 1) -> Iterator[OffsetPlan]:
-    """All legal tiles that cut columns, rows and images into equal parts."""
+    """All legal plans whose tiles divide columns, rows and images into equal parts."""
     for columns in _parts(shape.q):
         for rows in _parts(shape.p):
             for images in _parts(shape.n):

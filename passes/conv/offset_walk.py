@@ -53,7 +53,7 @@ class OffsetWalk(TapRows):
 
     @cached_property
     def image(self) -> tuple[int, int]:
-        """Positions along the height and the width of an image."""
+        """Numbers of positions along the height and the width of an image."""
         shape, (down, right) = self.shape, self.axes
         height = _positions(down, shape.p, shape.pad_top, shape.h) if self.whole else shape.p
         width = _positions(right, shape.q, shape.pad_left, shape.w)

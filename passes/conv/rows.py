@@ -52,7 +52,7 @@ class RowsTiling(OutputTiling):
         self.check_box(op, "rows", "columns")
 
     def decode(self, unit: Index) -> tuple[Index, Index, Index]:
-        """``(n, p, first q)`` of a unit; n is past the end for units after the last."""
+        """``(n, p, first q)`` of a unit. For units after the last one, n is past the end."""
         step = self.classes.column_step
         n, p, b, block = index.delinearize(unit, [self.shape.n, self.shape.p, step, self.blocks])
         return n, p, index.add(b, index.mul(block, step * self.classes.valid))

@@ -130,7 +130,7 @@ class ConvShape:
 
     @cached_property
     def kc(self) -> int:
-        """Channels per step of the main loop, all of one group."""
+        """Number of channels per step of the main loop, all of one group."""
         if self.groups == 1:
             return k_step(self.c, self.element_bytes)
         spans = [s for s in SWIZZLE_SPANS.values() if self.c * self.element_bytes % s == 0]
@@ -138,7 +138,7 @@ class ConvShape:
 
     @property
     def steps(self) -> int:
-        """Steps of the main loop, over all taps and their channels."""
+        """Number of steps of the main loop, over all taps and their channels."""
         return self.r * self.s * ceil_div(self.c, self.kc)
 
     @property

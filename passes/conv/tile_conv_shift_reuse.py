@@ -206,7 +206,7 @@ class TileConvShiftReuse(ConvTiling):
         return tiling
 
     def stage(self, shape: ConvShape, tiling: OutputTiling) -> _Stage:
-        """Sizes and types of the tiles of one iteration."""
+        """Sizes and types of the tiles that one iteration uses."""
         halo, wide = tiling.classes.halo, isinstance(tiling, WideTiling)
         refreshed = self.halo == "refresh" and halo > 0
         kc = shape.kc
@@ -280,7 +280,8 @@ class ShiftedTaps(OfMatrices):
 
     @property
     def steps(self) -> int:
-        """Iterations over filter rows and channels, for one part of the sums."""
+        """Number of iterations of the main loop, over filter rows and channels, for one part of the
+        sums."""
         shape = self.tiling.shape
         return shape.r // shape.parts * ceil_div(shape.c, self.stage.kc)
 

@@ -124,7 +124,7 @@ def mma(
 
 
 def of_pair(op: ir.OpView) -> None:
-    """Makes a tcgen05 op, a TMA load, an arrival or a wait act on a pair of CTAs."""
+    """Marks a tcgen05 op, a TMA load, an arrival or a wait as acting on a CTA pair."""
     op.attributes[CTA_GROUP] = i64(PAIR)
 
 

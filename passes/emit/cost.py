@@ -147,7 +147,7 @@ class Cost:
 
     @property
     def cta_cycles(self) -> int:
-        """Cycles of one CTA from start to end."""
+        """Modelled cycles of one CTA from start to end."""
         main = max(self.tensor, self.copies, self.shared, self.l2)
         return main + self.epilogue + self.latency
 
@@ -158,7 +158,7 @@ class Cost:
 
     @property
     def microseconds(self) -> float:
-        """Modelled time of the launch, not measured."""
+        """Modelled (not measured) time of the launch in microseconds."""
         return max(self.cycles / (self.clock_ghz * 1000), self.hbm_us)
 
     @property

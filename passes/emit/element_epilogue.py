@@ -120,7 +120,7 @@ def _number(
 
 
 def store(pointer: ir.Value, place: ir.Value, number: ir.Value, kind: ir.Type) -> None:
-    """Stores a number as element `place`, an i64, of a tensor at `pointer`."""
+    """Stores a number to element number `place`, an i64, of a tensor at `pointer`."""
     narrow.store(pointer, place, [number], kind)
 
 

@@ -46,7 +46,7 @@ def values(numbers: list[Index]) -> list[ir.Value]:
 
 
 def add(a: Index, b: Index) -> Index:
-    """``a + b``; a negative constant becomes a subtraction."""
+    """``a + b``, where a negative constant becomes a subtraction."""
     if isinstance(a, int) and isinstance(b, int):
         return a + b
     if isinstance(a, int):

@@ -1,4 +1,4 @@
-"""Queries on tile-level kernels."""
+"""Accessors for kernels at the tile level, before their conversion to threads."""
 
 from __future__ import annotations
 
@@ -100,7 +100,8 @@ def is_quarter_loop(op: scf.ForOp) -> bool:
 
 
 def accumulator_of(d: ir.Value) -> ir.Value:
-    """The accumulator tile of an mma's D, which may be a lane-masked view of it."""
+    """The accumulator tile of the D operand of an mma. D may be a view of the tile in which lanes
+    are masked."""
     owner = None if isinstance(d, ir.BlockArgument) else d.owner.opview
     return owner.d if isinstance(owner, tc.EnableLanesOp) else d
 

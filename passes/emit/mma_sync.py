@@ -1,4 +1,4 @@
-"""``mma.sync`` as inline assembly."""
+"""Builds ``mma.sync`` as inline assembly."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ one."""
 
 
 def is_code(kind: ir.Type) -> bool:
-    """Whether a type is a float of a byte or less, held in a register as its code."""
+    """Whether a type is a float of a byte or less, which a register holds as its code."""
     return str(kind) in (*FP8, *SMALL, EXPONENT)
 
 

@@ -54,7 +54,7 @@ class Shift:
 
     @staticmethod
     def of(reference: ir.Value, scale: float) -> Shift:
-        """The shift for a given reference of the exponents."""
+        """Builds the shift for a given reference of the exponents."""
         kind = reference.type
         zero = constant(kind, 0.0)
         product = arith.mulf(reference, constant(kind, scale))

@@ -41,7 +41,7 @@ class OutputTiles:
 
     @property
     def count(self) -> int:
-        """Number of tiles, including those that fill up clusters."""
+        """Number of tiles, including the tiles that are added to fill up clusters."""
         m, n = round_up(self.m, self.cluster.m), round_up(self.n, self.cluster.n)
         return m * n * (self.batch or 1)
 

@@ -70,7 +70,7 @@ class Quantiser:
 
 
 def padded_columns(op: tc.QuantiseBlocksOp) -> int:
-    """Columns of the values, plus the columns that pad the last block of scales."""
+    """Number of columns of the values, plus the columns that pad the last block of scales."""
     if op.row_major:
         return int(op.values.type.shape[-1])
     return round_up(op.values.type.shape[-1], op.format.block * BLOCK_SCALES)

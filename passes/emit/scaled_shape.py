@@ -58,11 +58,11 @@ class ScaledRows:
         return ScaledRows(rows, PTX_NAMES[element], bits, layout, padded)
 
     def units(self, k: int) -> int:
-        """Units of the tensor map that hold `k` elements."""
+        """Number of units of the tensor map that hold `k` elements."""
         return k if self.padded else k * self.bits // 8
 
     def row_bytes(self, k: int) -> int:
-        """Bytes of global memory that hold `k` elements."""
+        """Number of bytes of global memory that hold `k` elements."""
         return k * self.bits // 8
 
 

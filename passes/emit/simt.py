@@ -178,7 +178,7 @@ both_bits, either_bits, differing_bits = map(_binary, (arith.AndIOp, arith.OrIOp
 
 
 def bytes_in_word(codes: Sequence[ir.Value]) -> ir.Value:
-    """Up to four one-byte codes in a word, the first in its low byte."""
+    """Packs up to four one-byte codes into a word, the first code in the low byte."""
     word, *rest_ = codes
     for n, code in enumerate(rest_, start=1):
         word = either_bits(word, left(code, 8 * n))
@@ -197,7 +197,7 @@ def right(a: Operand, count: int) -> ir.Value:
 
 @contextmanager
 def only_if(condition: ir.Value) -> Iterator[None]:
-    """Emits into the body of ``scf.if condition``."""
+    """Sets the insertion point into the body of an ``scf.if`` with this condition."""
     with ir.InsertionPoint(scf.IfOp(condition).then_block):
         yield
         scf.YieldOp([])

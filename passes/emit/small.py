@@ -56,7 +56,7 @@ def widened_small(code: ir.Value, element: str) -> ir.Value:
 
 
 def rounded_small(number: ir.Value, element: str) -> ir.Value:
-    """The code of an f32, rounded to nearest even and saturated; NaN becomes the largest number."""
+    """Rounds an f32 to a code, to nearest even and saturated; NaN becomes the largest number."""
     form = SMALL[element]
     zero = simt.number(0.0)
     cvt = f"cvt.rn.satfinite.{form.ptx}x2.f32"

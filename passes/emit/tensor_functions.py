@@ -96,7 +96,8 @@ def is_empty(value: ir.Value) -> bool:
 def erase_unread(function: func.FuncOp) -> None:
     """Drops the ops on tensors of a function's block whose results are unused.
 
-    A ``linalg`` op without results is one whose body, with its asserts, was fused into its users.
+    ``linalg`` ops without results are also dropped: the body of such an op, with its asserts, has
+    been fused into its users.
     """
     for each in reversed(list(function.entry_block)):
         pure = each.operation.name.partition(".")[0] in ("arith", "linalg", "math", "tensor")

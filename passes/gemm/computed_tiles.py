@@ -64,7 +64,7 @@ class ComputedOperand:
 
     @property
     def map(self) -> ir.Value:
-        """The tensor map of the stored numbers."""
+        """The tensor map by which the stored numbers are loaded."""
         return self.stored.map
 
     def load(

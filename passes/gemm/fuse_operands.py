@@ -1,4 +1,5 @@
-"""fuse-operands: fuses a launch that computes an operand of a product into the product's kernel."""
+"""fuse-operands: moves a launch that computes an operand of a product into the kernel of the
+product."""
 
 from __future__ import annotations
 

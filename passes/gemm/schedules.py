@@ -22,7 +22,7 @@ class GemmCandidate:
     work: LaunchWork
 
     def microseconds(self, constants: Constants = DEFAULT) -> float:
-        """The modelled time."""
+        """The modelled time of the launch in microseconds."""
         return Cost.of(self.work, constants).microseconds
 
     def __str__(self) -> str:

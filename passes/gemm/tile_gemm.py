@@ -184,7 +184,7 @@ class TileGemm(Scheduled):
 
     @property
     def warps(self) -> Warps:
-        """Number of warps of each role."""
+        """The numbers of warps of each role that the options state."""
         return Warps(self.producer_warps, self.consumer_warps, self.epilogue_warps)
 
     def _tile_dense(self, source: Source) -> None:

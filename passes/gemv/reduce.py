@@ -24,7 +24,8 @@ WORKSPACES = "tc.workspaces"
 
 @dataclass(frozen=True)
 class Partials:
-    """The workspace ``[segments, 128, N]`` of f32, and its reduction."""
+    """The workspace ``[segments, 128, N]`` of f32 for partial sums, and the kernel that adds them
+    up."""
 
     source: Source
     shape: ScaledShape

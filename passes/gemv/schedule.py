@@ -31,7 +31,8 @@ MOST_SEGMENTS = 16
 
 @dataclass(frozen=True)
 class GemvSchedule:
-    """The stage and the ranges of one kernel."""
+    """The schedule of one GEMV kernel: the contents of a stage, and the ranges of stages of the
+    CTAs."""
 
     name: str
     stage: Stage

@@ -1,4 +1,4 @@
-"""The options `n-tiles` and `collector`: several tiles of B for each tile of A."""
+"""The options `n-tiles` and `collector`: a CTA multiplies several tiles of B by each tile of A."""
 
 from __future__ import annotations
 

@@ -95,7 +95,8 @@ class Limit:
 
     @property
     def name(self) -> str:
-        """A unique name, composed of the fact and the facts that it does not combine with."""
+        """A unique name of the row, composed of its fact and of the facts with which it does not
+        combine."""
         beside = " ".join(f"{k}={written(values_of(v)[0])}" for k, v in self.beside.items())
         return f"{self.fact} beside {beside}"
 

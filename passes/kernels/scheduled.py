@@ -38,7 +38,7 @@ STORES = ("direct", BY_TMA)
 
 
 def check_scheduler(name: str) -> None:
-    """Raises InputError for an unknown scheduler."""
+    """Raises InputError for an unknown value of the option `scheduler`."""
     if name not in SCHEDULERS:
         raise InputError(f"expected scheduler to be one of {', '.join(SCHEDULERS)}, got {name}")
 

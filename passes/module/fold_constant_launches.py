@@ -1,4 +1,4 @@
-"""fold-constant-launches: launches that read constants only are executed at compile time."""
+"""fold-constant-launches: executes launches that read only constants at compile time."""
 
 from __future__ import annotations
 

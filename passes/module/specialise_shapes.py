@@ -1,4 +1,4 @@
-"""specialise-shapes: fixes the dynamic batch of a function to one size."""
+"""specialise-shapes: fixes the dynamic batch size of a function."""
 
 from __future__ import annotations
 

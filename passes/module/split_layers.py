@@ -235,8 +235,8 @@ class _Layers:
 
     @staticmethod
     def of(function: func.FuncOp, options: SplitLayers) -> _Layers:
-        """Decides which ops are fused and which values are stored; drops ops whose results are
-        unused."""
+        """Decides which ops of a function are fused and which values are stored, and drops ops
+        whose results are unused."""
         erase_unread(function)
         _copy_results(function)
         *ops, end = (each.operation for each in function.entry_block)

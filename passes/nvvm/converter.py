@@ -32,7 +32,7 @@ class SharedAddress:
     offset: int = 0
 
     def plus(self, nbytes: int) -> SharedAddress:
-        """This address plus `nbytes`."""
+        """The address that is `nbytes` bytes after this one."""
         return SharedAddress(self.base, self.offset + nbytes)
 
 
@@ -307,7 +307,7 @@ class Converter:
         return self._constants[key]
 
     def value(self, old: ir.Value) -> Any:
-        """The conversion of `old`."""
+        """The result of the conversion of the value `old`."""
         new = self.values.get(old)
         if isinstance(new, Loading):
             raise PassError(
@@ -320,14 +320,15 @@ class Converter:
         return new
 
     def ssa(self, old: ir.Value) -> ir.Value:
-        """The conversion of `old`, which must be a number."""
+        """The result of the conversion of the value `old`, which must be a number and therefore an
+        SSA value."""
         new = self.value(old)
         if not isinstance(new, ir.Value):
             raise PassError(f"expected a number, got {old}", self._location(old))
         return new
 
     def parts(self, old: ir.Value) -> list[ir.Value]:
-        """The values that control flow carries for `old`."""
+        """The values that control flow carries in place of `old`."""
         new = self.value(old)
         return list(new.carried) if isinstance(new, Fragment) else [self.ssa(old)]
 
@@ -366,7 +367,7 @@ class Converter:
         return llvm.inttoptr(pointer_type(space), self.add(address.base, address.offset))
 
     def tmem_columns(self, tile: TmemTile, column: int = 0) -> ir.Value:
-        """The i32 address of column `column` of `tile`, lane 0."""
+        """The i32 tensor-memory address of lane 0 of column `column` of `tile`."""
         if tile.base.value is None:
             raise PassError(
                 "expected tc.cta_barrier between tc.tmem_alloc and the first use of its base: the "

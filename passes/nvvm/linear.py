@@ -21,7 +21,8 @@ from .converter import Converter
 
 @dataclass(frozen=True)
 class LinearMap:
-    """``XOR of columns[b] over the set bits b`` of the thread's number."""
+    """A function of the thread's number: the XOR of ``columns[b]`` over the set bits b of that
+    number."""
 
     columns: tuple[int, ...]
 
@@ -101,7 +102,8 @@ class ThreadOffset:
     constant: int
 
     def emit(self, converter: Converter) -> tuple[ir.Value, int]:
-        """Emits the thread's value at the kernel's entry; returns it and the constant to add."""
+        """Emits the thread's value at the kernel's entry; returns that value and the constant to
+        add to it."""
         mask = self.linear.mask
         mixed = self.constant & mask
         base = self.linear.emit(converter)

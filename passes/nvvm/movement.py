@@ -147,7 +147,7 @@ def threads_around(op: ir.OpView) -> int:
 def quarter_address(
     converter: Converter, tile: ir.Value, quarter: ir.Value, column: ir.Value
 ) -> ir.Value:
-    """The address of a column in the first lane of a sub-partition."""
+    """The tensor-memory address of a column in the first lane of a sub-partition."""
     lane = arith.ShLIOp(
         arith.MulIOp(converter.ssa(quarter), converter.constant(WARP)).result,
         converter.constant(LANE_SHIFT),

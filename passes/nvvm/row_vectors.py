@@ -121,7 +121,8 @@ def convert_mask_rows(converter: Converter, op: tc.MaskRowsOp) -> None:
 
 @lower(tc.RowOnlineMaxOp)
 def convert_online_max(converter: Converter, op: tc.RowOnlineMaxOp) -> None:
-    """Emits a few instructions per row."""
+    """Emits a few instructions per row, which compute the new maximum, the reference and the
+    factor."""
     before, largest = converter.ssa(op.before), converter.ssa(op.largest)
     made = online_max(before, largest, _scale(op), ir.FloatAttr(op.tau).value, op.below)
     converter.values.update(zip((op.after, op.reference, op.alpha), made, strict=True))
@@ -173,7 +174,7 @@ def convert_narrow_rows(converter: Converter, op: tc.NarrowRowsOp) -> None:
 
 @lower(tc.RowsDifferOp)
 def convert_rows_differ(converter: Converter, op: tc.RowsDifferOp) -> None:
-    """Emits a vote of the warp."""
+    """Emits a vote of the threads of the warp."""
     value = _number(ir.FloatAttr(op.value).value)
     other = arith.cmpf(arith.CmpFPredicate.UNE, converter.ssa(op.numbers), value)
     (mine,) = converter.elements(other)

@@ -144,7 +144,7 @@ class _Fetched:
         """Emits nothing, because the elements have been fetched before."""
 
     def number(self, place: tuple[int, int]) -> ir.Value:
-        """The operand's number for a register."""
+        """The element of the operand that belongs to the accumulator register at `place`."""
         return self.numbers[place]
 
 
@@ -228,7 +228,7 @@ class _Beside:
             self.numbers.update({(down, right + n): number for n, number in enumerate(found)})
 
     def number(self, place: tuple[int, int]) -> ir.Value:
-        """The operand's number for a register."""
+        """The element of the operand that belongs to the accumulator register at `place`."""
         return self.numbers[self._key(place)]
 
     def _key(self, place: tuple[int, int]) -> tuple[int, int]:

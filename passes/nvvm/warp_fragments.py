@@ -42,7 +42,7 @@ MOST_MATRICES = 4
 
 @lower(tc.ZeroFragmentOp)
 def convert_zero(converter: Converter, op: tc.ZeroFragmentOp) -> None:
-    """Registers of zeros."""
+    """Lowers to registers of zeros."""
     kind = op.fragment.type
     element = kind.element
     integer = str(element) == "i32"

@@ -46,7 +46,7 @@ def convert_store(converter: Converter, op: tc.StoreFragmentOp) -> None:
 
 @lower(tc.StoreFragmentGroupOp)
 def convert_store_group(converter: Converter, op: tc.StoreFragmentGroupOp) -> None:
-    """Like `convert_store`, for the rows before the group's end."""
+    """Like `convert_store`, but only rows before the group's end are stored."""
     _store_rows(converter, op, converter.ssa(op.end))
 
 
@@ -223,7 +223,7 @@ class PixelWalk:
     found: dict[int, list[ir.Value]] = field(default_factory=dict)
 
     def pixel(self, down: int) -> list[ir.Value]:
-        """n, p and q of a row, i32 values."""
+        """The indices n, p and q of the pixel at the thread's row `down`, as i32 values."""
         if down not in self.found:
             constant = self.converter.constant
             position = arith.AddIOp(self.first, constant(down)).result

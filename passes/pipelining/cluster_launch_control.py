@@ -144,7 +144,7 @@ def _turns(loop: scf.ForOp) -> list[ir.OpView]:
     found: list[ir.OpView] = []
 
     def visit(value: ir.Value) -> bool:
-        """Whether a value depends on the CTA's number."""
+        """Whether a value depends on the number of the CTA."""
         if isinstance(value, ir.BlockArgument):
             return False
         op = value.owner.opview

@@ -150,7 +150,8 @@ class ColumnRange:
         return tc.FetchFragmentOp(tensor, self.at(outer), place, tails, kind).fragment
 
     def rounded(self, outer: Mapping, fetched: Mapping) -> list[ir.Value]:
-        """The range's columns of the sums after the epilogue, quantised or only rounded.
+        """The results of this range of columns: the sums after the epilogue, quantised or only
+        rounded.
 
         outer: maps values before the epilogue
         fetched: fragments that hold the epilogue's operands

@@ -34,9 +34,9 @@ class DelayWaits(Pass):
         wait %dp {pending = 1}; … %ds of %p, %dp …; %dk1 = "tc.wgmma_fragment"(%ds, %q, %dk)
         wait %dv1 {pending = 1}; wait %dk1 {pending = 0}; arrive
 
-    The tensor core multiplies while the warpgroup computes exponentials. A wait stays before the
-    arrival that frees the tiles of its product, and before the end of the step. Preserves every
-    value, and the order of products.
+    In this order the tensor core multiplies while the warpgroup computes exponentials. A wait stays
+    before the arrival that frees the tiles of its product, and before the end of the step.
+    Preserves every value, and the order of products.
     """
 
     name: ClassVar[str] = "delay-waits"

@@ -1,4 +1,5 @@
-"""Exchanges of tiles in tensor memory between the mma and other warps, inside a loop."""
+"""Order of accesses to tiles in tensor memory that the mma and other warps access in turn, inside a
+loop."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ class Run:
 
     @property
     def tiles(self) -> frozenset[ir.Value]:
-        """All tiles that the ops access."""
+        """All tiles in tensor memory that the ops access."""
         return self.reads | self.writes
 
     def conflicts(self, other: Run) -> frozenset[ir.Value]:
@@ -204,7 +205,8 @@ def tile_of(value: ir.Value) -> ir.Value:
 
 
 def accesses(op: ir.OpView) -> Iterator[tuple[str, ir.Value, bool]]:
-    """Role, tile, and whether it writes, of each access to tensor memory in an op."""
+    """Yields each access to tensor memory in an op: the role, the tile, and whether the access
+    writes."""
     for inner in walk(op):
         role = role_of(inner)
         if isinstance(inner, MULTIPLIES):

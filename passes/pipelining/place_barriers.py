@@ -188,7 +188,7 @@ class _Placer:
 
     @property
     def setup(self) -> ir.OpView:
-        """The op before which tiles and barriers are created."""
+        """The op before which the pass creates tiles and barriers."""
         if self.clearing is not None:
             return self.clearing
         ops = body(self.kernel)

@@ -1,4 +1,4 @@
-"""raise-attention: raises a softmax between two products to ``tc.attention``."""
+"""raise-attention: raises two products with a softmax between them to ``tc.attention``."""
 
 from __future__ import annotations
 

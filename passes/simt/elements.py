@@ -89,10 +89,11 @@ class ThreadElements:
     runs:     for each index, the run of consecutive indices that it belongs to. The first index of
               a run is a multiple of its length; elements of a run are computed together
     shifted:  results of `shift`, by the original index
-    views:    indices of a run's elements before a reshape, by the run and the shape
+    views:    for a run and a shape, the indices of the run's elements before the reshape to that
+              shape
     computed: results of ops in bodies, by the op and its operands, so that an op with the same
               operands for all elements of a run is computed, and asserted, once
-    divisors: divisors that several elements have
+    divisors: divisors by which several elements are divided
     """
 
     pointers: Mapping[ir.Value, ir.Value]
@@ -123,8 +124,8 @@ class ThreadElements:
         return members
 
     def within(self) -> ThreadElements:
-        """A copy for a region: elements that are computed in the region are not available outside
-        it."""
+        """Returns a copy for the ops of a region, because elements that are computed in the region
+        are not available outside it."""
         kept = (self.known, self.runs, self.shifted, self.views, self.computed)
         found = (*kept, self.divisors)
         return ThreadElements(self.pointers, *map(dict, found))

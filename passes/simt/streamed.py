@@ -362,7 +362,8 @@ class StreamedKernel:
         columns: Sequence[Sequence[ir.Value]],
         sums: Sequence[ir.Value],
     ) -> list[ir.Value]:
-        """`sums` plus the products of a block, given its words of each row and column."""
+        """Emits `sums` plus the products of a block of K, given the block's words of each row and
+        column."""
         found = list(sums)
         element = str(self.op.a.type.element_type)
         shape, kind = mma_atom(DEFAULT_ATOM[element]).shape, PTX_TYPE[element]

@@ -96,7 +96,7 @@ def tma_obstacle(matrix: WarpMatrix, target: str) -> str:
 
 @dataclass(frozen=True)
 class LoadedMatrix:
-    """A matrix with its tile type and its copies."""
+    """A matrix operand with the type of its tiles and the copies that fill them."""
 
     matrix: WarpMatrix
     type: tc.SmemType | tc.StagedType

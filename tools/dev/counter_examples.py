@@ -60,7 +60,7 @@ def _group(match: re.Match[str]) -> int:
 
 
 def diagnose(text: str) -> list[tuple[int, str]]:
-    """(line, message) of every error in ``text``, kernel rules included."""
+    """Yields (line, message) for every error in ``text``, including errors of kernel rules."""
     context = _context(len(DIALECTS))
     errors: list[tuple[int, str]] = []
 

@@ -1,4 +1,5 @@
-"""Command line of a generated page in docs/: writes the page, or reports that it is stale."""
+"""The command line of the commands that generate a page in docs/: it writes the page, or reports
+that the page is stale."""
 
 from __future__ import annotations
 

@@ -48,7 +48,8 @@ class ImportGraph:
         return found
 
     def cycles(self, folder: str) -> list[list[str]]:
-        """Cycles of imports between modules below a folder, without its own ``__init__.py``."""
+        """Cycles of imports between the modules below a folder; the folder's own ``__init__.py`` is
+        not counted."""
         inside = {name for name in self.edges if name.startswith(f"{folder}/")}
         edges = {name: self.edges[name] & inside for name in inside}
         return [sorted(group) for group in _components(edges) if len(group) > 1]

@@ -65,7 +65,7 @@ class MeasuredFunction:
 
 
 class Tree:
-    """The package's sources below a checkout, in either layout: `src/tcir` or `tcir`."""
+    """The sources of the package in a checkout, whose layout may be `src/tcir` or `tcir`."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -83,7 +83,7 @@ class Tree:
 
     @cached_property
     def files(self) -> dict[Path, ast.Module]:
-        """Every source, parsed."""
+        """Every source file, parsed to a syntax tree."""
         return {path: ast.parse(text) for path, text in self.sources.items()}
 
     def code_lines(self, room: str) -> int:
@@ -100,7 +100,7 @@ class Tree:
         return (tree for path, tree in self.files.items() if path.is_relative_to(area))
 
     def anys(self, area: str) -> int:
-        """Number of uses of `Any` in the sources of a folder, without imports."""
+        """Number of uses of `Any` in the sources of a folder; imports of it are not counted."""
         nodes = (node for tree in self.below(area) for node in ast.walk(tree))
         return sum(isinstance(node, ast.Name) and node.id == "Any" for node in nodes)
 

@@ -52,7 +52,7 @@ whole kernels are in `test/dialect/pairs`.
 
 
 def render() -> str:
-    """The page, with the ops of every declared dialect."""
+    """The text of the page, with the ops of every declared dialect."""
     types = [type_ for dialect in DIALECTS.values() for type_ in dialect.types]
     parts = [INTRO, "## Types\n", *map(_type, types), _rules("Any op", "tc")]
     for heading, ops in _groups().items():

@@ -117,7 +117,7 @@ def _verdict(name: str) -> tuple[str, str]:
 
 
 def rows() -> Iterator[IsaRow]:
-    """Every instruction of the table of contents."""
+    """Every instruction in the table of contents of the PTX ISA."""
     for section, _, names in SECTIONS:
         for name in names.split():
             yield IsaRow(section, name, *_verdict(name))

@@ -94,8 +94,8 @@ class ComparedCycles:
 def measured(
     frozen: str = "predictions_sm90.json", judged: str = "measured_sm90.json"
 ) -> tuple[str, list[ComparedCycles]]:
-    """Device and date of the measurement, and the rows. ValueError if the measurement was compared
-    with other predictions."""
+    """The device and date of the measurement, and the rows. ValueError if the measurement was
+    compared with other predictions."""
     predictions = (BENCH / frozen).read_bytes()
     document = json.loads((BENCH / judged).read_text())
     if sha256(predictions).hexdigest() != document["predictions"]:

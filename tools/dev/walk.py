@@ -44,7 +44,8 @@ class Sources:
                 yield name, (inner, "") if inner in self.trees else (module, last)
 
     def reached(self, start: Definition) -> list[Definition]:
-        """Definitions reachable from `start`, in the order of discovery."""
+        """The definitions that can be reached from `start`, in the order in which they are
+        found."""
         found = [start]
         seen = {start}
         for module, name in found:

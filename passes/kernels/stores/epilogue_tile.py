@@ -66,7 +66,7 @@ class TileStores:
         )
 
     def staged_bytes(self, element: ir.Type) -> int:
-        """Bytes of shared memory from which TMA stores."""
+        """Bytes of shared memory for the tiles from which TMA stores."""
         return self.stages * TMEM_LANES * self.tile.columns * tc.element_bytes(element)
 
     def __str__(self) -> str:

@@ -137,7 +137,8 @@ def _columns(whole: ir.Value, run: Sequence[ir.Value]) -> ir.Value:
 
 
 def before(function: func.FuncOp, op: ir.Operation) -> set[ir.Value]:
-    """Arguments of a function, and the results of the ops before `op`."""
+    """The values that are available before `op`: the arguments of the function, and the results of
+    the ops before `op`."""
     found = set(function.entry_block.arguments)
     for each in function.entry_block:
         if each.operation == op:

@@ -40,8 +40,8 @@ class Joint:
     known: dict[tuple[tuple[ir.Value, ...], int], ir.Value] = field(default_factory=dict)
 
     def join(self, values: Sequence[ir.Value], dim: int) -> ir.Value:
-        """Returns the tensors joined along `dim`; DifferentError if no op computes them
-        together."""
+        """Returns the tensors `values`, joined along `dim`; DifferentError if no single op computes
+        them together."""
         key = tuple(values), dim
         if key not in self.known:
             self.known[key] = self._joined(values, dim)

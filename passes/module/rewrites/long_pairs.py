@@ -94,7 +94,8 @@ class _Pair:
     form: _Form
 
     def divided(self) -> tuple[ir.Value, ir.Value]:
-        """Builds both reductions; returns the extreme and the other result."""
+        """Builds both reductions in parts; returns the extreme and the result of the other
+        reduction."""
         op, division = self.extreme, self.division
         start = division.start(op)
         parts = partial_of(op, division)

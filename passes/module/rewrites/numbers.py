@@ -1,4 +1,4 @@
-"""Scalars between tensor ops of a function, moved into the bodies that use them."""
+"""Moves scalars between the tensor ops of a function into the bodies that use them."""
 
 from __future__ import annotations
 

@@ -83,7 +83,8 @@ class Body:
 
     @staticmethod
     def of(found: Pattern, roles: Roles) -> Body:
-        """Derives the parts from a matched attention; raises `NotRaised`."""
+        """Derives the parts from a recognised attention; raises `NotRaised` if it cannot be
+        expressed."""
         steps, kept, counts = _without_bands(found, roles)
         scale, steps = _scale(steps)
         usual = 1 / math.sqrt(size_of(found.depth))

@@ -47,7 +47,7 @@ class Expression:
 
     @cached_property
     def operands(self) -> tuple[Expression, ...]:
-        """The op's operands."""
+        """The operands of the op that computes the element."""
         return self.find()
 
 

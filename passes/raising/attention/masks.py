@@ -90,7 +90,7 @@ class Kept:
     """Keys that a mask keeps.
 
     band: keys that each row keeps
-    sentinel: whether the scores of other keys become a very negative number, not -inf
+    sentinel: whether the scores of the other keys become a very negative number instead of -inf
     """
 
     band: Band
@@ -158,7 +158,7 @@ def _kept_of(
 
 
 def rows_without_keys(band: Band, rows: int, keys: int) -> int:
-    """Returns the number of rows that have no key."""
+    """Returns the number of rows that have no key in the band."""
     first, last = _range(band, rows, keys)
     return int((first >= last).sum())
 
@@ -225,7 +225,7 @@ class _Grid:
         self.known: dict[Expression, Array] = {}
 
     def of(self, element: Expression) -> Array:
-        """Returns the values of an element."""
+        """Returns the values of an element at all points of the grid."""
         if element not in self.known:
             self.known[element] = self._new(element)
         return self.known[element]

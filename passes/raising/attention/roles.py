@@ -1,4 +1,5 @@
-"""Roles of the dimensions of an attention's tensors: batch, head, row, key, element."""
+"""Determines for each dimension of an attention's tensors whether it is the batch, the head, the
+row, the key or the element."""
 
 from __future__ import annotations
 
@@ -97,7 +98,8 @@ def _split_off(index: Number, first: Number) -> Number | None:
 
 
 def roles_of(found: Pattern, as_beside: bool = False) -> Roles:
-    """Returns the roles of all dimensions; raises `NotRaised` if they do not form an attention.
+    """Determines which dimension of each tensor is the batch, the head, the row, the key and the
+    element; raises `NotRaised` if they do not form an attention.
 
     as_beside: whether the batch dimensions must be those of the mask or bias tensors, if these have
                any

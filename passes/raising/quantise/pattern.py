@@ -1,4 +1,5 @@
-"""Operands and results of a block quantisation in ``linalg``: values, maximum, codes, scales."""
+"""Finds the operands and results of a block quantisation in ``linalg``: values, maximum, codes and
+scales."""
 
 from __future__ import annotations
 

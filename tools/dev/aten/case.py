@@ -23,7 +23,7 @@ class Index:
 
 @dataclass(frozen=True)
 class Mask:
-    """A boolean argument."""
+    """A boolean argument of an op."""
 
     shape: Shape
 
@@ -47,7 +47,7 @@ class Case:
     multiplied: bool = False
 
     def drawn(self) -> list[torch.Tensor]:
-        """The arguments in f64; the random numbers are the same each time."""
+        """Draws the arguments in f64; the random numbers are the same each time."""
         generator = torch.Generator().manual_seed(0)
         made = [_drawn(each, generator) for each in self.arguments]
         if self.elementwise:

@@ -1,4 +1,5 @@
-"""Elementwise ops: functions, activations, arithmetic, comparisons, choices, conversions."""
+"""Cases of elementwise ops: functions, activations, arithmetic, comparisons, choices and
+conversions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Shapes, views, padding, joins, gathers, scatters, and resized images."""
+"""Cases of ops that move elements: shapes, views, padding, joins, gathers, scatters, and resized
+images."""
 
 from __future__ import annotations
 

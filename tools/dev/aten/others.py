@@ -1,4 +1,4 @@
-"""Ops of torch-mlir's dialect without a case in the other files."""
+"""Cases of those ops of torch-mlir's dialect that have no case in the other files."""
 
 from __future__ import annotations
 

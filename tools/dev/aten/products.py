@@ -1,4 +1,4 @@
-"""Products of matrices, convolutions, attention and recurrences."""
+"""Cases of matrix products, convolutions, attention and recurrences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reductions, norms, softmax, normalisation, losses, pools, scans and sorts."""
+"""Cases of reductions, norms, softmax, normalisation, losses, pools, scans and sorts."""
 
 from __future__ import annotations
 

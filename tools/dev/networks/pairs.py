@@ -1,4 +1,4 @@
-"""Encoder-decoders, speech models, and models of text-image pairs, as transformers ships them."""
+"""Encoder-decoders, speech models, and models of text-image pairs from the transformers library."""
 
 from __future__ import annotations
 
