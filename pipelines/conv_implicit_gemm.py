@@ -20,15 +20,15 @@ class ConvImplicitGemmOptions(ScheduleOptions):
     n_tile: output channels per CTA, a multiple of 16 (for a pair, 32) up to 256; 0 chooses
     stages: slots of the ring in shared memory; 0 chooses
     programmatic: whether launches may start before the previous ones have ended (programmatic
-        dependent launch)
+                  dependent launch)
     tf32: whether f32 factors are truncated to tf32 for tensor cores; false: CUDA cores multiply
-        them in f32
+          them in f32
     persistent: whether there are no more CTAs than SMs, so that a CTA computes several tiles one
-        after another
+                after another
     ctas: CTAs of a persistent kernel; 0: one per SM
     scheduler: how the tiles of a persistent kernel are distributed. static: CTA c computes the
-        tiles c, c + ctas, …; clc: a CTA also computes the tiles of CTAs that have not been launched
-        (cluster launch control)
+               tiles c, c + ctas, …; clc: a CTA also computes the tiles of CTAs that have not been
+               launched (cluster launch control)
     acc_stages: accumulators that the tiles of a CTA use in turn; 0 chooses
     store: how results are stored, direct: by each thread from its registers; tma: through swizzled
            shared memory, whole lines at a time
@@ -40,8 +40,8 @@ class ConvImplicitGemmOptions(ScheduleOptions):
     cluster: MxN: clusters of M by N CTAs, neighbours along pixels and output channels, load the
              filters and pixels that they share together, by multicast
     split_k: number of CTAs that divide the taps and channels of an output tile among them; a second
-        kernel sums up their results; 0 takes the number that is fastest by the cost model, with
-        tcgen05 always 1
+             kernel sums up their results; 0 takes the number that is fastest by the cost model,
+             with tcgen05 always 1
     """
 
     split_k: int = 0

@@ -36,9 +36,9 @@ class ConvShiftReuseOptions(ScheduleOptions, ShiftOptions):
     n_tile: output channels per CTA, a multiple of 16 up to 256; 0 chooses
     stages: slots of the ring in shared memory and tensor memory; 0 chooses
     programmatic: whether launches may start before the previous ones have ended (programmatic
-        dependent launch)
+                  dependent launch)
     tf32: whether f32 factors are truncated to tf32 for tensor cores; false: CUDA cores multiply
-        them in f32
+          them in f32
     halo:   treatment of lanes without a new pixel after a shift: ``mask`` (not stored), or
             ``refresh`` (the last lane of each sub-partition gets a new pixel from shared memory)
     tiling: how pixels are assigned to lanes: ``rows``, ``packed`` or ``linear``
@@ -46,8 +46,8 @@ class ConvShiftReuseOptions(ScheduleOptions, ShiftOptions):
             (tcgen05.shift)
     shift_quarters: how many sub-partitions one tcgen05.shift is assumed to move: ``one`` or ``all``
     halo_load: with halo=refresh, how the halo is loaded: by a TMA load for each of its pixels
-        (``boxes``), or by one load of mode im2col::w::128 for A tile and halo (``w128``, with
-        tiling=packed)
+               (``boxes``), or by one load of mode im2col::w::128 for A tile and halo (``w128``,
+               with tiling=packed)
     persistent, ctas, scheduler, acc_stages, epilogue_warps, cta_group, cluster, split_k: as in
             conv-smem-offset
     store, store_stages, epilogue_tile: as in conv-implicit-gemm; store=tma requires tiling=rows

@@ -29,18 +29,18 @@ class GemmOptions:
     """Options of the pipeline.
 
     n_tile: output columns per CTA, a multiple of 16 up to 256; 0 takes the width that is fastest by
-        the cost model
+            the cost model
     stages: slots of the ring in shared memory; 0 chooses
     persistent: whether there are no more CTAs than SMs, so that a CTA computes several tiles one
-        after another
+                after another
     ctas: CTAs of a persistent kernel; 0: one per SM, or with wgmma the smallest number that
-        computes all tiles in as many rounds
+          computes all tiles in as many rounds
     scheduler: how the tiles of a persistent kernel are distributed. static: CTA c computes the
-        tiles c, c + ctas, …; clc: a CTA also computes the tiles of CTAs that have not been launched
-        (cluster launch control)
+               tiles c, c + ctas, …; clc: a CTA also computes the tiles of CTAs that have not been
+               launched (cluster launch control)
     acc_stages: accumulators that the tiles of a CTA use in turn; 0 chooses
     programmatic: whether the launch may start before the previous one has ended (programmatic
-        dependent launch)
+                  dependent launch)
     store: how results are stored, direct: by each thread from its registers; tma: through swizzled
            shared memory, whole lines at a time
     store_stages: tiles that a warp stores by TMA in turn, so that it writes one while others are
@@ -49,7 +49,7 @@ class GemmOptions:
                    threads store, 32 rows of one swizzle span if TMA stores
     n_tiles: tiles of n-tile columns by which a CTA multiplies a tile of A
     collector: whether the tensor core's collector buffer keeps A from the first of the n-tiles
-        tiles to the last
+               tiles to the last
     producer_warps, consumer_warps, epilogue_warps: warps that load (1, or 2 where the epilogue
                                                     reads by TMA), multiply (1; 8 with wgmma) and
                                                     store (4, 8, 12); 0 chooses
@@ -57,18 +57,19 @@ class GemmOptions:
     cluster: MxN: clusters of M by N CTAs, neighbours along rows and columns of the output, load the
              operands that they share together, by multicast
     kind: mxf4nvf4, mxf4 or mxf8f6f4, if several kinds multiply the block-scaled types; left out,
-        the kind whose operands take the fewest bytes in shared memory
+          the kind whose operands take the fewest bytes in shared memory
     swap: always, never or auto. auto exchanges A and B if few rows leave most of the tensor core's
-        128 rows empty and n-tile is left out
+          128 rows empty and n-tile is left out
     split_k: number of CTAs that divide K of an output tile among them; a second kernel sums up
-        their results
+             their results
     quantise_apart: whether tc.quantise_blocks is a separate launch, which may also quantise an
-        argument; a product then reads its codes and scales. Left out, it is one launch with the
-        product before it
+                    argument; a product then reads its codes and scales. Left out, it is one launch
+                    with the product before it
     tf32: whether f32 factors are truncated to tf32 for tensor cores; false: CUDA cores multiply
-        them in f32
+          them in f32
     attention: whether two products and the softmax between them become one kernel, whose
-        exponentials are rounded to the type of the values; left out, each of the three is a kernel
+               exponentials are rounded to the type of the values; left out, each of the three is a
+               kernel
     """
 
     n_tile: int = 0

@@ -27,7 +27,7 @@ class GemvPaddedNOptions:
     kind:     mxf4nvf4, mxf4 or mxf8f6f4, if several kinds multiply the types; left out, the kind
               whose operands take the fewest bytes in shared memory
     scheduler: with schedule=single, static (one CTA per tile) or clc (CTAs take over the tiles of
-        CTAs that have not been launched, by cluster launch control)
+               CTAs that have not been launched, by cluster launch control)
     cluster:  Mx1: with schedule=single, M CTAs along rows load the columns of B together
     """
 

@@ -44,14 +44,14 @@ class TileAttention(Pass):
     """Turns ``tc.attention`` into the sequential program of one CTA.
 
     rows: queries of a tile. With wgmma it is 64 for each of one to three warpgroups; with tensor
-        memory it is 128. 0 chooses
+          memory it is 128. 0 chooses
     keys: keys of a block, a multiple of 16, or of 32 for operands of 8 bits. 0 chooses 128 or 64.
-        It chooses 64 with wgmma for heads of more than 128 elements, and with tensor memory if two
-        CTAs then fit on an SM
+          It chooses 64 with wgmma for heads of more than 128 elements, and with tensor memory if
+          two CTAs then fit on an SM
     ctas: number of CTAs, each of which computes several tiles in turn; 0 chooses one CTA per SM or
-        one CTA per tile. It chooses one per SM, with wgmma only, if there are more tiles than SMs,
-        if the tiles have equally many blocks or a causal mask or a window limits them, and if there
-        are no parts, no lengths and no tensors that scores read
+          one CTA per tile. It chooses one per SM, with wgmma only, if there are more tiles than
+          SMs, if the tiles have equally many blocks or a causal mask or a window limits them, and
+          if there are no parts, no lengths and no tensors that scores read
     tau:  growth of exponents up to which a row keeps its maximum: the sums of earlier blocks are
           rescaled only if exponents grow by more. -1 chooses 8, or 0 for operands of 8 bits, which
           allow no other value

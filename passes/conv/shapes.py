@@ -31,7 +31,7 @@ class ConvShape:
     its other parameters.
 
     stored_bytes: bytes of the output; epilogue_reads: bytes that a ``tc.epilogue`` reads besides
-        the sums
+                  the sums
     groups: number of groups, each of C channels of the input and of an equal part of the K channels
             of the sums
     k_part: how many of the R * S * C terms of a sum one part adds up; None: all of them

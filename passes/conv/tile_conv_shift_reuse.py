@@ -74,7 +74,7 @@ class TileConvShiftReuse(ConvTiling):
 
     n_tile: output channels of a tile, N of the mma; 0 chooses
     n_tiles: tiles of `n_tile` channels that a CTA computes from the same pixels in shared memory,
-        each with its own accumulator and its own copy of the pixels in tensor memory
+             each with its own accumulator and its own copy of the pixels in tensor memory
     persistent, ctas, scheduler, epilogue_warps: as in tile-gemm
     store, store_stages, epilogue_tile: as in tile-gemm; with store=tma (tiling=rows) a box has the
                                         outputs of a sub-partition
@@ -87,7 +87,7 @@ class TileConvShiftReuse(ConvTiling):
             ``shift``: tcgen05.shift shifts, which the ISA orders before the refresh
     shift_quarters: whether tcgen05.shift is assumed to move ``one`` sub-partition or ``all``
     halo_load: with halo=refresh, ``boxes``: a TMA load for each pixel of the halo; ``w128``: one
-        load of mode im2col::w::128 for A tile and halo
+               load of mode im2col::w::128 for A tile and halo
     tiling: ``rows``: a sub-partition holds adjacent pixels of one output row; ``packed``: output
             rows follow one another on the lanes; ``linear``: lanes run over the flattened input,
             and each tap's mma masks the lanes whose pixel is padding

@@ -53,7 +53,7 @@ class TileConvSmemOffset(ConvTiling):
 
     n_tile: output channels of a tile, N of the mma; 0 chooses
     n_tiles: tiles of `n_tile` channels that a CTA computes from the same pixels, each with its own
-        accumulator
+             accumulator
     persistent, ctas, scheduler, epilogue_warps: as in tile-gemm; for sm_90a a kernel with more
                                                  tiles than SMs is persistent
     store, store_stages, epilogue_tile: as in tile-gemm; a box of TMA is a row of outputs, so that

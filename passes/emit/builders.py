@@ -57,7 +57,7 @@ def make_tensor_map(
     """``tc.make_tensor_map`` of a tensor with dimensions `dims`, innermost first.
 
     strides: strides in bytes, without the innermost dimension; None for a tensor that is contiguous
-        in this order
+             in this order
     dtype:   the map's element type; None: the element type of the tensor, or ``u8`` if that has one
              byte, because the driver has no 8-bit floats
     """

@@ -52,18 +52,18 @@ class TileGemm(Scheduled):
             `tcir.passes.emit.cost` finds fastest or, with `persistent`, `cta_group` or `cluster`,
             equal tiles of at most 128 columns per CTA
     persistent: whether there are no more CTAs than SMs, so that a CTA computes several tiles one
-        after another
+                after another
     ctas: CTAs of a persistent kernel, at most one per tile; 0: one per SM, or for wgmma the
-        smallest number that computes all tiles in as many rounds (`fewest_ctas`)
+          smallest number that computes all tiles in as many rounds (`fewest_ctas`)
     scheduler: which tiles a persistent CTA computes: every tile whose number differs by a multiple
-        of `ctas` (static), or the tiles of CTAs whose launch it cancels (clc; see
-        cluster-launch-control)
+               of `ctas` (static), or the tiles of CTAs whose launch it cancels (clc; see
+               cluster-launch-control)
     store: how results are stored, direct: by each thread from registers; tma: through swizzled
            shared memory
     store_stages: buffers from which a warp stores by TMA in turn; 0 chooses: two in a persistent
                   kernel, whose CTA has the SM to itself, else one
     kind: the kind of block-scaled instruction, if several kinds multiply the operand types; by
-        default the kind whose operands take the fewest bytes in shared memory
+          default the kind whose operands take the fewest bytes in shared memory
     epilogue_tile: MxN: the sums that the epilogue loads, stages and stores at a time. store=direct:
                    128xN, N columns in registers of each thread, 16 to 128; store=tma: M rows, 32,
                    64 or 128, in a tile that 1, 2 or 4 warps write and one of them stores. auto:
