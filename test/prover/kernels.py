@@ -22,9 +22,9 @@ NVFP4_16 = BlockScaled(m=128, n=16, k=256).linalg()
 NVFP4_ROWS = BlockScaled(m=64, k=256).linalg()
 
 PAIRS = "it does not derive that both CTAs of a pair get the same columns of tensor memory"
-SCALES = "it takes scales of B for 64, 128 or 256 rows"
-ASHIFT = "`.ashift` left out: A is read one row further down, of the same 128"
-IM2COL = "im2col loads as tiles of as many bytes"
+SCALES = "it supports only scales of B for 64, 128 or 256 rows"
+ASHIFT = "`.ashift` is left out, so A is read one row further down, within the same 128 rows"
+IM2COL = "im2col loads are replaced by tiled loads of as many bytes"
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ SUBJECTS = {
     "gemm, persistent": Subject("gemm{persistent=true ctas=2}", PRODUCT),
     "gemm, launch control": Subject(
         "gemm{persistent=true scheduler=clc}", PRODUCT, "incomplete",
-        "it steps through a loop without knowing its end, and gives up",
+        "it executes a loop step by step without knowing its end, and gives up",
     ),
     "gemm, stores by TMA": Subject("gemm{store=tma}", PRODUCT),
     "gemm, pairs of CTAs": Subject("gemm{cta-group=2}", PRODUCT, "incomplete", PAIRS),
@@ -55,21 +55,22 @@ SUBJECTS = {
     "gemm, split-k": Subject("gemm{split-k=2}", PRODUCT),
     "gemm, f32": Subject("gemm", FLOATS),
     "gemm, NVFP4": Subject("gemm", NVFP4, "incomplete", SCALES),
-    "gemm, sm_90a": Subject("gemm", SMALL, "incomplete", "it knows no `wgmma`", "sm_90a"),
+    "gemm, sm_90a": Subject("gemm", SMALL, "incomplete", "it does not support `wgmma`", "sm_90a"),
     "conv-shift-reuse": Subject("conv-shift-reuse", CONV, "neighbour proved", ASHIFT),
     "conv-shift-reuse, linear": Subject(
         "conv-shift-reuse{tiling=linear}", CONV, "refuted",
-        "a register that `tcgen05.st` reads is set to the same 0 again before `wait::st`: a race "
-        "for it, whatever the value; PTX ISA forbids to touch registers in flight of `wgmma` "
-        "(9.7.15.7), not of `tcgen05.st`, and the machine says nothing",
+        "it reports a race, because a register that `tcgen05.st` reads is set to 0 again before "
+        "`wait::st`, although its value does not change. PTX ISA forbids to touch registers of a "
+        "`wgmma` in flight (9.7.15.7), but not those of a `tcgen05.st`, so the machine reports "
+        "nothing",
     ),
     "conv-shift-reuse, refresh": Subject(
         "conv-shift-reuse{halo=refresh}", CONV, "incomplete",
-        "it does not resolve which bytes `tcgen05.cp.4x256b` reads",
+        "it cannot determine which bytes `tcgen05.cp.4x256b` reads",
     ),
     "conv-shift-reuse, shift": Subject(
         "conv-shift-reuse{halo=refresh shift=shift}", CONV, "incomplete",
-        "it does not resolve what `tcgen05.shift` moves",
+        "it cannot determine which bytes `tcgen05.shift` moves",
     ),
     "conv-implicit-gemm": Subject("conv-implicit-gemm", CONV, "neighbour proved", IM2COL),
     "conv-implicit-gemm, pairs of CTAs": Subject(
@@ -82,7 +83,7 @@ SUBJECTS = {
     "matmul-warp, TMA": Subject("matmul-warp{copy=tma stages=2 warps-m=2}", LONG),
     "matmul-warp, TMA, f32": Subject(
         "matmul-warp{copy=tma}", Matmul(64, 32, 96, element="f32").text(), "incomplete",
-        "it does not know swizzles of 32-byte atoms",
+        "it does not support swizzles of 32-byte atoms",
     ),
     "matmul-warp, cp.async": Subject("matmul-warp{copy=cp.async}", SMALL),
     "simt-elementwise": Subject("simt-elementwise", Matmul(24, 16, 40).text()),

@@ -39,17 +39,17 @@ def more(number: int) -> Callable[[re.Match[str]], str]:
     return lambda match: f"{match[1]}{int(match[2]) + number};"
 
 
-LEGAL = "legal here: neither has to find anything"
-IN_FLIGHT = "it judges neither values nor what is in flight when the CTA ends"
-SIZES = "it is not told where a buffer ends"
-NAMED = "it names the fault, as something that it cannot judge"
+LEGAL = "the edit is legal here, so neither judge has to find anything"
+IN_FLIGHT = "it judges neither values nor operations in flight when the CTA ends"
+SIZES = "it does not know where a buffer ends"
+NAMED = "it names the fault, but says that it cannot judge it"
 REGISTERS = (
-    "a use of the registers waits for the load in the SASS of ptxas, so the machine warns; under "
-    "`--ordering=isa` it says race, as PTX's text does"
+    "in the SASS of ptxas, a use of the registers waits for the load, so the machine only warns; "
+    "under `--ordering=isa` it reports a race, as the text of the PTX ISA requires"
 )
-FENCES = "it has no fences; the machine makes them errors under `--ordering=isa`"
-UNDEFINED = "it does not ask who wrote what is read"
-VALUES = "it judges no values, and reads the kernel without `.ashift`"
+FENCES = "it does not check fences; under `--ordering=isa` the machine reports an error"
+UNDEFINED = "it does not check that bytes are written before they are read"
+VALUES = "it judges no values, and it reads the kernel without `.ashift`"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from tcir._mlir import import_bindings
 from tcir.tools.dev.aten.case import Case
 
 ABSENT = {
-    "the same as one of the table": (
+    "the same as an op of the table": (
         "_cast_Float _cast_Long _index_put_impl _reshape_alias _safe_softmax _unsafe_index_put "
         "absolute alias atleast_1d avgpool bitwise_left_shift bitwise_right_shift "
         "broadcast_tensors clamp_max copy cpu cross_entropy_loss cuda detach dropout expand_as fix "
@@ -39,7 +39,7 @@ ABSENT = {
         "device format get insert join keys len list size str sym_constrain_range "
         "sym_constrain_range_for_size warn"
     ),
-    "no pipeline has them": "_scaled_mm_v2 linalg_qr max_unpool3d",
+    "no pipeline compiles them": "_scaled_mm_v2 linalg_qr max_unpool3d",
 }
 """Reasons why an op has no case. In-place ops (`relu_`), gradients (`…_backward`) and copies of
 views (`permute_copy`) count as the op itself."""
