@@ -29,10 +29,11 @@ __all__ = ["start", *_EXPORTS]
 
 
 def start(*, fork: bool = False) -> None:
-    """Starts loading the native code generators in the background.
+    """Starts to load the native code generators in the background.
 
-    fork: whether to load them in a fork of this process, which inherits its loaded libraries; only
-          for a command that has started no threads, and loaded no libraries that do
+    fork: whether to load them in a fork of this process, which inherits the libraries that are
+        already loaded; allowed only if the command has started no threads and has loaded no
+        libraries that start threads
     """
     from tcir.codegen.worker import WORKER
 

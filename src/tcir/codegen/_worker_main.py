@@ -1,4 +1,4 @@
-"""The child process of `worker`."""
+"""Main module of the child process of `tcir.codegen.worker`."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ _FUNCTIONS: dict[str, Callable[..., object]] = {
 
 
 def main() -> None:
-    """Answers requests on stdin until it closes."""
+    """Answers requests that arrive on stdin, until stdin is closed."""
     replies = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # what a native library prints must not end up between the replies
     serve(os.fdopen(os.dup(0), "rb", buffering=0), replies)

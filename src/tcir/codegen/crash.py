@@ -1,4 +1,6 @@
-"""Error for a native tool that crashed: its signal, the file that was saved, and ways out."""
+"""The error for a native tool that crashed: it names the signal, the file that was saved, and ways
+out.
+"""
 
 from __future__ import annotations
 

@@ -20,11 +20,12 @@ PTXAS, NVJITLINK = "ptxas", "nvjitlink"
 
 @dataclass(frozen=True)
 class Cubin:
-    """An assembled module. The counts are the largest over its kernels.
+    """An assembled module. Each count is the largest over the module's kernels.
 
     registers:    32-bit registers per thread
     spill_bytes:  stores plus loads of spilled registers, in bytes
-    shared_bytes: static shared memory of a CTA, in bytes (dynamic shared memory is the launch's)
+    shared_bytes: static shared memory of a CTA, in bytes; dynamic shared memory is set by the
+        launch
     log:          the output of the assembler with ``-v``
     """
 
@@ -39,13 +40,13 @@ _UNWRITTEN = re.compile(r"Failed to write|[Nn]o space left|Failed to (?:open|cre
 
 
 def assemble(ptx: str, target: str = DEFAULT_TARGET.name, assembler: str = PTXAS) -> Cubin:
-    """Assembles `ptx` with ``ptxas``, or with ``nvjitlink`` (the library nvJitLink, through
-    cuda-python), for systems where ptxas cannot be started or is not installed.
+    """Assembles `ptx` with ``ptxas`` or with ``nvjitlink``. The latter is the library nvJitLink,
+    called through cuda-python, for systems on which ptxas is not installed or cannot be started.
 
-    Raises `Error` with the assembler's message if it reports an error or a warning: it warns if it
-    drops a directive on which the program relies, for example ``setmaxnreg`` (C7504), which
-    nvJitLink always drops. Raises `NativeCrashError` if the assembler crashes, and
-    `MissingDependencyError` if it is not installed.
+    Raises `Error` with the assembler's message if it reports an error or a warning. Warnings count
+    because the assembler only warns if it drops a directive on which the program relies, for
+    example ``setmaxnreg`` (C7504), which nvJitLink always drops. Raises `NativeCrashError` if the
+    assembler crashes, and `MissingDependencyError` if it is not installed.
     """
     check_assembler(assembler)
     name, run = _ASSEMBLERS[assembler]
@@ -71,7 +72,7 @@ def assemble(ptx: str, target: str = DEFAULT_TARGET.name, assembler: str = PTXAS
 
 
 def check_assembler(name: str) -> None:
-    """Raises `UnknownNameError` for a name that is not an assembler's."""
+    """Raises `UnknownNameError` if `name` is not the name of an assembler."""
     if not isinstance(name, str) or name not in _ASSEMBLERS:
         raise UnknownNameError(
             f"assembler: expected one of {', '.join(_ASSEMBLERS)}, got '{name}'"

@@ -1,4 +1,4 @@
-"""Compiles CUDA C++ to PTX or to a library, with the nvcc that the ptxas dependency contains."""
+"""Compiles CUDA C++ to PTX or to a library, with the nvcc that is installed together with ptxas."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _WHY = {"requires separate compilation mode": LAUNCHES_FROM_KERNELS}
 def compile_cuda(path: Path, target: str, flags: Sequence[str] = ()) -> str:
     """Compiles a .cu file to PTX with source lines. nvcc needs a host compiler, such as g++.
 
-    flags: further flags for nvcc. Raises `InputError` with nvcc's message, `MissingDependencyError`
-    if nvcc is not installed.
+    flags: further flags for nvcc. Raises `InputError` with nvcc's message, and
+        `MissingDependencyError` if nvcc is not installed.
     """
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "kernel.ptx"

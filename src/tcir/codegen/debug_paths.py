@@ -1,8 +1,8 @@
-"""Replaces those prefixes of source paths in generated code that differ between computers.
+"""Replaces prefixes of source paths in generated code, for prefixes that differ between computers.
 
-LLVM IR names the file of each location, PTX has it in ``.file``, and ptxas copies it into the
-cubin. Therefore equal programs in two folders give different cubins. C compilers replace the
-prefixes of such paths with the flag ``-fdebug-prefix-map=OLD=NEW``.
+LLVM IR names the file of each location, PTX repeats it in ``.file``, and ptxas copies it into the
+cubin. Therefore equal programs in two folders give different cubins. C compilers have the flag
+``-fdebug-prefix-map=OLD=NEW`` for the same purpose.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ _ESCAPED = re.compile(rb"\\([0-9A-Fa-f]{2})")
 
 
 def parse_prefixes(texts: Iterable[str]) -> dict[str, str]:
-    """Maps each prefix OLD of the texts ``OLD=NEW`` to its replacement NEW. Raises InputError for
-    other texts."""
+    """Parses texts ``OLD=NEW`` to a map from each prefix OLD to its replacement NEW. Raises
+    InputError for other texts.
+    """
     found: dict[str, str] = {}
     for text in texts:
         old, equals, new = text.partition("=")
@@ -35,8 +36,9 @@ def parse_prefixes(texts: Iterable[str]) -> dict[str, str]:
 
 
 def map_prefixes(llvm_ir: str, prefixes: Mapping[str, str]) -> str:
-    """LLVM IR with prefixes of its source files replaced; if several prefixes match, the last one
-    applies."""
+    """Returns the LLVM IR with the prefixes of its source files replaced. If several prefixes match
+    a path, the last one applies.
+    """
     if not prefixes:
         return llvm_ir
 

@@ -1,9 +1,11 @@
-"""Runs native code that a user's program may crash, first in the child process.
+"""Runs native code that a user's program might crash in a child process, before this process runs
+it.
 
 Upstream's parser, verifiers and passes are not safe for every text. For example, the verifier of
 ``llvm.extractvalue`` and ``llvm.insertvalue`` compares the low 32 bits of a position with the
-number of fields, and then reads the field at all 64 bits (``getInsertExtractValueElementType`` in
-LLVMDialect.cpp): position 2^40 of a struct is a segmentation fault.
+number of fields, and then reads the field at the full 64-bit position
+(``getInsertExtractValueElementType`` in LLVMDialect.cpp). Position 2^40 of a struct is therefore a
+segmentation fault.
 """
 
 from __future__ import annotations

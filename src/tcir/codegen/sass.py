@@ -49,10 +49,10 @@ def disassemble(cubin: bytes) -> str:
 
 
 def sass_counts(sass: str) -> dict[str, int]:
-    """Counts of the instructions in `sass` by mnemonic of `COUNTED`; ``UTCHMMA.ASHIFT`` etc. are
-    also counted separately.
+    """Counts the instructions in `sass` by the mnemonics of `COUNTED`. Modified forms such as
+    ``UTCHMMA.ASHIFT`` are also counted separately.
 
-    ``UTCHMMA`` counts all of them, ``UTCHMMA.ASHIFT`` only those with the shift.
+    The count ``UTCHMMA`` includes all forms, ``UTCHMMA.ASHIFT`` only those with the shift.
     """
     counts: Counter[str] = Counter()
     for opcode in re.findall(

@@ -1,4 +1,4 @@
-"""Finds the assembler, compiler and disassembler of the declared dependencies."""
+"""Finds the assembler, compiler and disassembler in the packages that tcir depends on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PACKAGES = {
 
 @cache
 def find_tool(name: str) -> Path:
-    """Path of ``ptxas``, ``nvcc`` or ``nvdisasm``; copies on PATH are never used.
+    """Path of ``ptxas``, ``nvcc`` or ``nvdisasm`` in these packages; copies on PATH are never used.
 
     Raises `MissingDependencyError` with the reason if there is none.
     """

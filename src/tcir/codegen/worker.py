@@ -1,10 +1,10 @@
 """A child process for native libraries that may crash on bad input.
 
-The process crashes if MLIR has no translation for an operation or the PTX version lacks an
-intrinsic (a segmentation fault, ``LLVM ERROR: Cannot select``), and possibly when it reads a
-program (see `rehearsal`). Such code therefore runs in one long-lived child. A crash is reported,
-the program that caused it is saved in a file, and the next request starts a new child. `start` may
-be called early to hide the start-up time.
+MLIR and LLVM crash (with a segmentation fault or ``LLVM ERROR: Cannot select``) if MLIR has no
+translation for an operation or the PTX version lacks an intrinsic, and possibly when they read a
+program (see `rehearsal`). Therefore such code runs in one long-lived child process. If the child
+crashes, an error reports it, the program that caused the crash is saved in a file, and the next
+request starts a new child. `start` may be called early to hide the start-up time.
 """
 
 from __future__ import annotations
@@ -46,14 +46,15 @@ def send(stream: IO[bytes], message: object) -> None:
 
 
 def receive(stream: IO[bytes]) -> Any:
-    """Reads one message of `send`; `EOFError` if the other side is closed."""
+    """Reads one message that `send` wrote; raises `EOFError` if the other side is closed."""
     (size,) = _HEADER.unpack(_exactly(stream, _HEADER.size))
     return pickle.loads(_exactly(stream, size))
 
 
 def end_with(stream: IO[bytes]) -> None:
-    """Ends this process some time after the other side of a pipe has closed, even during a
-    computation, so that it does not outlive a parent that was killed."""
+    """Ends this process some time after the other side of a pipe was closed, even during a
+    computation. A child thus does not outlive a parent that was killed.
+    """
 
     def watch() -> None:
         closed = select.poll()
@@ -183,7 +184,9 @@ class Worker:
         return self._process
 
     def forget(self) -> None:
-        """Drops the child, which belongs to the parent; to be called in a forked process."""
+        """Drops the child without ending it; to be called in a forked process, because the child
+        belongs to the parent.
+        """
         self._lock = threading.Lock()
         process, self._process, self._stderr = self._process, None, None
         if process is not None:

@@ -1,8 +1,8 @@
-"""Replaces approximate instructions by functions whose bits do not depend on the GPU.
+"""Replaces approximate instructions by functions whose results have the same bits on every GPU.
 
 No document fixes the bits of `ex2.approx` and similar instructions, and ptxas may fuse a product
-and a sum to one `fma`. For comparisons with the simulated machine this module defines both: an
-approximation is the f64 result, rounded once (the machine's definition), and products and sums are
+and a sum to one `fma`. For comparisons with the simulated machine this module fixes the bits. An
+approximation is the f64 result, rounded once, as on the simulated machine; products and sums are
 rounded separately. `sin` and `cos`, and approximations of f64, are left unchanged.
 """
 

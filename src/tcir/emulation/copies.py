@@ -1,8 +1,9 @@
-"""Tensor copies that Hopper's TMA does not support: for CTA pairs, and of narrow elements.
+"""Tensor copies that Hopper's TMA does not support: copies for CTA pairs, and copies of narrow (4-
+and 6-bit) elements.
 
-A copy with `.cta_group::2` may signal the mbarrier of the pair's other CTA. Elements that are
-padded in shared memory arrive there without padding. In both cases a helper of the destination CTA
-completes the copy. A multicast of either kind becomes one copy for each CTA.
+A copy with `.cta_group::2` may signal the mbarrier of the other CTA of the pair. Elements that
+should be padded in shared memory arrive there without padding. In each of these cases a helper warp
+of the destination CTA completes the copy. A multicast becomes one copy for each CTA.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Fuzz: completes a program's asynchronous operations as late as the ISA allows (PTX ISA
+"""Fuzz: makes a program's asynchronous operations complete as late as the ISA allows (PTX ISA
 9.7.16.6).
 
-A `tcgen05.ld` delivers at its `tcgen05.wait::ld`, and until then its registers hold `GARBAGE`; a
-`tcgen05.st` writes at its `tcgen05.wait::st`, or when its thread ends. The wait is the next one in
-the text if no label or branch is in between. Otherwise it is the first wait that the thread
-executes; a predicate of the access records that the access is pending.
+A `tcgen05.ld` delivers its words at its `tcgen05.wait::ld`, and until then its registers contain
+`GARBAGE`. A `tcgen05.st` writes at its `tcgen05.wait::st`, or when its thread ends. The wait is the
+next one in the text if no label or branch is in between. Otherwise it is the first wait that the
+thread executes; a predicate of the access records that the access is pending.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _ENDS = ("bra", "brx", "ret", "exit", "call", "trap")
 
 @dataclass
 class Late:
-    """A `tcgen05.ld` or `st` that is pending until it is delivered; its state is in registers of
-    the function.
+    """A `tcgen05.ld` or `st` that is pending until its wait delivers it; its state is in registers
+    of the function.
 
-    place:   register with the address of its first word
+    place:   register with the address of the first word of the access
     flag:    predicate that is true while the access is pending
     copies:  registers with the words that a store writes
-    deliver: instructions that complete the access, without their guard; filled when the access is
-             rewritten
+    deliver: instructions that complete the access, without their guard; filled in when the access
+        is rewritten
     """
 
     number: int
@@ -79,9 +79,9 @@ class LateAccesses:
 
 
 def plan(source: FunctionSource, first: int) -> LateAccesses:
-    """Finds the late accesses of a function and the waits that deliver them.
+    """Finds the late accesses of a function, and the waits that deliver them.
 
-    first: number of the first access, counted over all functions
+    first: number that the first access gets; accesses are numbered over all functions
     """
     words = [i.mnemonic.split(".") for i, _, _ in source.instructions]
     waits = {

@@ -1,4 +1,4 @@
-"""Rewrites instructions of sm_100 outside tcgen05 to sequences of instructions of sm_90a."""
+"""Rewrites instructions of sm_100 other than tcgen05 to sequences of instructions of sm_90a."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ ROUNDINGS = {"rn", "rz", "rm", "rp"}
 
 
 def rounded(mnemonic: str) -> str:
-    """The mnemonic with an explicit rounding. Without it ptxas may fuse a product and a sum to an
-    fma, which has other bits (PTX ISA 9.7.3 "mul")."""
+    """The mnemonic with an explicit rounding mode. Without it ptxas may fuse a product and a sum to
+    an fma, which has other bits (PTX ISA 9.7.3 "mul").
+    """
     name, *rest = mnemonic.split(".")
     if name not in ("add", "sub", "mul") or ROUNDINGS & {*rest}:
         return mnemonic

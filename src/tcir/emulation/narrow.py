@@ -1,9 +1,9 @@
 """Encodes tensor maps of 4- and 6-bit elements as maps of bytes, which Hopper's TMA supports.
 
-Such a map of bytes has a note in its last word, which no hardware reads. Rewritten copies
-(`emulate(..., narrow=True)`) look for the note, and scale their first coordinate. Elements that are
-padded in shared memory (`_align16b`) arrive there without padding, and helpers spread them: see
-`tensor_core.cu`.
+Such a map of bytes has a note in its last word, which no hardware reads. Copies rewritten by
+`emulate(..., narrow=True)` look for the note and scale their first coordinate. Elements that should
+be padded in shared memory (`_align16b`) arrive there without padding, and helper warps spread them:
+see `tensor_core.cu`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 else:
 
     class DataclassInstance(Protocol):
-        """An argument of `dataclasses.replace`."""
+        """Protocol of an argument of `dataclasses.replace`."""
 
 
 class MapLike(DataclassInstance, Protocol):
@@ -49,14 +49,15 @@ NOTE_AT = 124
 
 
 def some(types: Iterable[str | None]) -> bool:
-    """Whether any of the element types of tensor maps is narrow."""
+    """Whether any of these element types of tensor maps is narrow (4 or 6 bits)."""
     return not UNITS.keys().isdisjoint(types)
 
 
 def encoder(encode: Callable[[F, int], bytes]) -> Callable[[F, int], bytes]:
     """Wraps `encode`, which maps the fields of a tensor map and the address of its tensor to 128
-    bytes, so that a map of narrow elements is encoded as a map of bytes with its note.
-    EmulationError for a map of narrow elements that is not emulated."""
+    bytes. The wrapped function encodes a map of narrow elements as a map of bytes with its note. It
+    raises EmulationError for a map of narrow elements that cannot be emulated.
+    """
 
     def narrow(fields: F, address: int) -> bytes:
         unit = UNITS.get(fields.dtype)

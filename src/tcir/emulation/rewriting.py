@@ -29,7 +29,7 @@ Edit = tuple[Span, str]
 
 
 class Sizes(DataclassInstance, Protocol):
-    """A dataclass of launch sizes; it may have further fields."""
+    """Protocol of a dataclass of launch sizes; the dataclass may have further fields."""
 
     @property
     def grid(self) -> Triple: ...
@@ -82,10 +82,11 @@ class EmulatedLaunch:
 
 @dataclass(frozen=True)
 class Emulated(Generic[S]):
-    """PTX for sm_90a equivalent to a kernel for sm_100a, with its entry name and launch sizes.
+    """PTX for sm_90a that is equivalent to a kernel for sm_100a, with its entry name and launch
+    sizes.
 
-    `launch` is the given dataclass with other `block` and `dynamic_smem`; the parameters do not
-    change.
+    `launch` is the dataclass that the caller gave, with other values of `block` and `dynamic_smem`;
+    the kernel's parameters do not change.
     """
 
     ptx: str
@@ -259,10 +260,10 @@ def _edited(text: str, edits: Sequence[Edit]) -> str:
 
 @dataclass(frozen=True)
 class Mode:
-    """Mode of the emulation.
+    """Options of the emulation.
 
-    fuzzed:  whether completions are late
-    defined: whether approximations have the machine's bits instead of the GPU's own
+    fuzzed:  whether asynchronous operations complete late
+    defined: whether approximations have the bits of the simulated machine instead of the GPU's own
     narrow:  whether some tensor maps have narrow elements
     """
 
@@ -313,7 +314,7 @@ class _Kernel(Generic[S]):
     def rewrite(self, functions: Sequence[FunctionSource]) -> None:
         """Rewrites the kernel.
 
-        functions: the device functions that were not rewritten yet
+        functions: the device functions that have not been rewritten yet
         """
         late = 0
         for each in (self.entry, *functions):

@@ -1,4 +1,6 @@
-"""Builds the PTX that replaces an instruction: temporaries, and calls of the helper functions."""
+"""Builds the PTX that replaces an instruction; it consists of temporaries and of calls of helper
+functions.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +40,10 @@ def refused(instruction: Instruction, what: str, way_out: str) -> EmulationError
 
 @dataclass(frozen=True)
 class BoxPlace:
-    """Address of the box, the shared memory between a CTA's program and its helpers: an offset in
-    bytes from a symbol, or from `RESERVED`, in a kernel with or without clusters."""
+    """Address of the box, the shared memory through which a CTA's program and its helper warps
+    communicate. The address is an offset in bytes from a symbol, or from `RESERVED`; it may depend
+    on whether the kernel has clusters.
+    """
 
     base: str
     offset: int
@@ -47,7 +51,9 @@ class BoxPlace:
 
 
 class Sequence:
-    """Instructions in a block of their own, on one line, so that line numbers do not change."""
+    """Instructions in a block of their own, all on one line of the text, so that line numbers do
+    not change.
+    """
 
     def __init__(self, instruction: Instruction, box: BoxPlace) -> None:
         self.instruction = instruction
@@ -141,7 +147,8 @@ class Sequence:
         return at
 
     def shared_address(self, operand: Operand, spaced: bool) -> str:
-        """Computes a 32-bit address in the window of shared memory; returns its register.
+        """Computes a 32-bit address in the window of shared memory; returns the register that
+        contains it.
 
         spaced: whether the operand is already an address in this window
         """
@@ -166,7 +173,9 @@ class Sequence:
         return at
 
     def chosen(self, operand: Operand, yes: int) -> str:
-        """Selects `yes` if the predicate is true, else 0; returns the result's register."""
+        """Selects `yes` if the predicate is true, otherwise 0; returns the register that contains
+        the result.
+        """
         found = self.new(32)
         match operand:
             case Reg(name):
@@ -184,7 +193,7 @@ class Sequence:
         return f"{{ {' '.join(self._lines)} }}" if self._lines else ""
 
     def text(self, number: int) -> str:
-        """Text of the whole sequence, guarded like the instruction.
+        """Text of the whole sequence, with the guard of the instruction that it replaces.
 
         number: number of the instruction, for labels
         """

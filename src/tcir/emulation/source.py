@@ -32,7 +32,7 @@ class FunctionSource:
 
 
 class SourceParser(Parser):
-    """Parses PTX as the machine does, and records positions.
+    """Parses PTX as the simulated machine does, and records the positions of its parts.
 
     functions:       functions with a body
     version, target: ranges of the operands of `.version` and `.target`

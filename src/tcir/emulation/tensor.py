@@ -1,7 +1,7 @@
-"""The table from tcgen05 instructions to calls of the helper functions (PTX ISA 9.7.16).
+"""Table that maps tcgen05 instructions to calls of the helper functions (PTX ISA 9.7.16).
 
 Each rule receives the words of the instruction and a `Sequence`, which it fills. A rule leaves the
-sequence empty if the instruction has no effect here.
+sequence empty if the instruction has no effect under emulation.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ tensor memory."""
 
 @dataclass(frozen=True)
 class Fuzz:
-    """Fuzz of one instruction.
+    """The fuzz (late completion) of one instruction.
 
-    on:   whether completions are late
-    late: the late access of this load or store
-    due:  the accesses that this wait delivers
+    on:   whether asynchronous operations complete late
+    late: if this instruction is a load or store, its late access
+    due:  if this instruction is a wait, the accesses that it delivers
     """
 
     on: bool = False
@@ -41,8 +41,9 @@ class Fuzz:
 
 
 class Qualifiers:
-    """The words of a mnemonic after `tcgen05.NAME`, removed one by one; words that remain are
-    unknown."""
+    """The words of a mnemonic after `tcgen05.NAME`. A rule removes the words that it knows; the
+    words that remain are unknown.
+    """
 
     def __init__(self, sequence: Sequence, clustered: bool, fuzz: Fuzz) -> None:
         self.instruction = sequence.instruction
@@ -61,7 +62,9 @@ class Qualifiers:
         return None
 
     def starting(self, prefix: str) -> str | None:
-        """Removes the word with this prefix and returns its rest; None if there is none."""
+        """Removes the word with this prefix and returns the rest of the word; None if there is no
+        such word.
+        """
         for word in self.words:
             if word.startswith(prefix):
                 self.words.remove(word)
@@ -73,7 +76,7 @@ class Qualifiers:
         return PAIR if self.starting("cta_group::") == "2" else 0
 
     def done(self) -> None:
-        """Raises EmulationError if a word is left, since it is unknown."""
+        """Raises EmulationError if a word is left, because no rule knows it."""
         if self.words:
             raise refused(
                 self.instruction,
@@ -88,7 +91,7 @@ Value = str | int
 
 @dataclass
 class Command:
-    """A command for the helpers; `tensor_core.cu` has the same order of fields.
+    """A command for the helper warps; `tensor_core.cu` has the same fields in the same order.
 
     off: masks of disabled lanes
     """
@@ -105,7 +108,9 @@ class Command:
     off: tuple[str, ...] = ()
 
     def issue(self, s: Sequence) -> None:
-        """Emits a call that puts the command into the helpers' ring."""
+        """Emits a call that puts the command into the ring buffer from which the helper warps
+        read.
+        """
         masks: list[Value] = [*self.off, *[0] * (8 - len(self.off))]
         s.call(
             "issue", (32, self.op), (32, self.d), (64, self.a), (64, self.b), (32, self.idesc),
@@ -359,8 +364,9 @@ RULES: dict[str, Rule] = {
 
 
 def rewrite(sequence: Sequence, clustered: bool, fuzz: Fuzz) -> None:
-    """Fills the sequence with the replacement of its tcgen05 instruction. EmulationError for an
-    unknown instruction."""
+    """Fills the sequence with the replacement of its tcgen05 instruction. Raises EmulationError for
+    an unknown instruction.
+    """
     name = sequence.instruction.mnemonic.split(".")[1]
     if name not in RULES:
         raise refused(

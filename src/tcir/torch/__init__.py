@@ -1,12 +1,14 @@
-"""PyTorch models on tcir's kernels: exported and lowered by pipelines; PyTorch runs the rest.
+"""Compiles PyTorch models to tcir's kernels: the model is exported, pipelines lower the ops that
+they support, and PyTorch runs the rest.
 
     model = tcir.torch.compile(module.eval(), (x,))
     print(model.table)      # which ops became launches, which PyTorch runs, and why
     y = model(x)            # on the simulated machine
     model.validate()        # every lowered part, executed after every pass
 
-Or ``torch.compile(module, backend="tcir")`` after ``import tcir.torch``; or layer by layer, with
-`Linear`, `QuantizedLinear` (NVFP4, MX) or ``torch.ops.tcir.linear``. Needs the extra ``torch``.
+Alternatives are ``torch.compile(module, backend="tcir")`` after ``import tcir.torch``, and single
+layers: `Linear`, `QuantizedLinear` (NVFP4, MX) or ``torch.ops.tcir.linear``. Needs the extra
+``torch``.
 """
 
 import importlib.util

@@ -12,11 +12,11 @@ KEPT = "tcir_kept"
 
 
 def keep_aliases(graph: torch.fx.GraphModule) -> None:
-    """Leaves to PyTorch the results that are views of an argument or share memory with another
+    """Lets PyTorch compute the results that are views of an argument or share memory with another
     result.
 
-    A kernel would write each result to memory of its own, and a write to one tensor would not be
-    visible in the other. The ops are views, so PyTorch runs them at no cost.
+    A kernel would write each result to separate memory, and a write to one tensor would not be
+    visible in the other. Because the ops are views, PyTorch runs them at no cost.
     """
     output = graph.graph.output_node()
     results = [each for each in output.all_input_nodes if _memory(each) is not None]

@@ -23,5 +23,5 @@ def wide(x: torch.Tensor) -> torch.Tensor:
 
 
 def dims_of(x: torch.Tensor, dim: Dims) -> Sequence[int] | int:
-    """Dimensions of a reduction; all of them if `dim` is None."""
+    """Dimensions of a reduction; all dimensions if `dim` is None."""
     return list(range(x.dim())) if dim is None else dim

@@ -36,16 +36,16 @@ def attention(
     is_causal: bool = False,
     scale: float | None = None,
 ) -> torch.Tensor:
-    """Computes ``scaled_dot_product_attention`` by kernels, simulated or on a GPU, and gradients in
-    a backward pass; compiles once for each set of shapes.
+    """Computes ``scaled_dot_product_attention`` by kernels, on the simulated machine or on a GPU,
+    and its gradients in a backward pass; compiles once for each set of shapes.
 
-    query:     [B, H, M, D] of float16 or bfloat16; key, value: [B, G, N, D] and [B, G, N, E] of
-               that type, H a multiple of G: query heads share keys and values as with
+    query:     [B, H, M, D] of float16 or bfloat16; key, value: [B, G, N, D] and [B, G, N, E] of the
+               same type. H is a multiple of G: query heads share keys and values as with
                ``enable_gqa``. D and E are multiples of 16, up to 128
     is_causal: query i attends to keys 0 to i; M and N must be equal
     scale:     1 / sqrt(D) by default
 
-    Gradients have the same bits in every run. InputError for other shapes or types.
+    Gradients have the same bits in every run. Raises InputError for other shapes or types.
     """
     out, _ = torch.ops.tcir.attention(query, key, value, is_causal, scale)
     found: torch.Tensor = out

@@ -33,12 +33,12 @@ def backend(
     options: Mapping[str, object] | None = None,
     mode: str | None = None,
 ) -> Callable[..., object]:
-    """The `torch.compile` backend ``tcir``; called with each traced graph.
+    """The `torch.compile` backend ``tcir``; PyTorch calls it with each traced graph.
 
     Kernels run the forward graph. It is compiled at the first call for the shapes of the arguments,
-    and again for other shapes. PyTorch runs the backward graph. options: `pipeline`, `target`,
-    `emulate`, `graph` and `verbose`, as in `tcir.torch.compile`. InputError for other options or a
-    `mode`.
+    and again for other shapes. PyTorch itself runs the backward graph. options: `pipeline`,
+    `target`, `emulate`, `graph` and `verbose`, as in `tcir.torch.compile`. Raises InputError for
+    other options or a `mode`.
     """
     if mode is not None:
         raise InputError(

@@ -1,4 +1,6 @@
-"""Arguments of a module's call: tensors, and everything else, which is fixed at compile time."""
+"""Arguments of a module's call: tensors may change from call to call; all other values are fixed at
+compile time.
+"""
 
 from __future__ import annotations
 

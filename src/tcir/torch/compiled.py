@@ -35,13 +35,14 @@ Tensors: TypeAlias = tuple[torch.Tensor, ...]
 
 @dataclass(frozen=True)
 class Part:
-    """A group of ops that one kernel or PyTorch runs.
+    """A group of ops that either one kernel or PyTorch runs.
 
     ops:      names of the ops
-    kernel:   the kernel; None where PyTorch runs the ops
+    kernel:   the kernel; None if PyTorch runs the ops
     mlir:     the program that was compiled to the kernel
     pipeline: the pipeline that compiled it
-    reason:   without a kernel, the pipeline's whole error; else why a larger part was split
+    reason:   without a kernel, the whole error of the pipeline; with a kernel, the reason why a
+              larger part was split
     graph:    the part as a PyTorch graph, if it was imported
     """
 
@@ -60,19 +61,20 @@ class Part:
 
 
 def short(reason: str) -> str:
-    """The "got …" clause of an error's first line; the whole line if it has none."""
+    """The "got …" clause of the first line of an error; the whole line if it has no such clause."""
     first = reason.splitlines()[0]
     found = re.search(r"^expected .*?, (got .*?)(; |$)", first)
     return found[1] if found else first
 
 
 class KernelModule(torch.nn.Module):
-    """A part that runs as a kernel: on the simulated machine, or on the GPU that holds its inputs.
+    """A part that runs as a kernel: on the simulated machine, or on the GPU whose memory contains
+    its inputs.
 
     traced:  the results as PyTorch traced them; later ops rely on their strides and types
     several: whether the part returns a tuple
     weights: indices of the inputs that are weights
-    frozen:  whether the weights are frozen
+    frozen:  whether results that depend only on weights are kept between calls
     device:  device of the results if the part has no inputs
     """
 
@@ -99,7 +101,7 @@ class KernelModule(torch.nn.Module):
         return self.rebuilt(self.launcher(inputs, self.device))
 
     def rebuilt(self, results: Sequence[torch.Tensor]) -> object:
-        """Results of the kernel with the types and strides that PyTorch traced."""
+        """Returns the results of the kernel with the types and strides that PyTorch traced."""
         if self._as_traced:
             return tuple(results) if self.several else results[0]
         each = zip(results, self.strides, self.kinds, strict=True)
@@ -117,14 +119,14 @@ class GpuOptions:
 
 
 class Compiled(torch.nn.Module):
-    """The compiled module; called like the original, with tensors of the same shapes.
+    """A compiled module; it is called like the original, with tensors of the same shapes.
 
     With CPU tensors its kernels run on the simulated machine. With tensors on a GPU of the target,
-    after `.to(device)`, which moves the weights, they are launched on the current stream; with
-    `emulate`, where the target is sm_100a, also on a GPU of compute capability 9.0 (see
-    `tcir.Kernel.launch`). `state_dict` is the original module's.
+    the kernels are launched on the current stream; first move the weights by `.to(device)`. With
+    `emulate`, if the target is sm_100a, the tensors may also be on a GPU of compute capability 9.0
+    (see `tcir.Kernel.launch`). `state_dict` is that of the original module.
 
-    module:  the original module, which holds the weights
+    module:  the original module, which contains the weights
     options: see `GpuOptions`
     table:   the `Part` of each op, as a table
     kernels: kernels of the lowered parts, in order
@@ -234,8 +236,9 @@ class Compiled(torch.nn.Module):
             CURRENT.reset(token)
 
     def modelled(self) -> ModelledProgram:
-        """Modelled time of each launch of the kernels (`tcir.Kernel.modelled`), without the parts
-        that PyTorch runs."""
+        """Modelled time of each launch of the kernels (`tcir.Kernel.modelled`); the parts that
+        PyTorch runs are left out.
+        """
         launches = (each for kernel in self.kernels for each in kernel.modelled().launches)
         return ModelledProgram(tuple(launches))
 
@@ -251,15 +254,15 @@ class Compiled(torch.nn.Module):
     ) -> list[Report]:
         """Executes the program of each kernel after every pass; see `tcir.validate`.
 
-        kinds:  whether the machine executes each kind of launch once, and the reports name the
-                other launches of each kind
+        kinds:  whether the simulated machine executes each kind of launch only once; the reports
+                name the other launches of each kind
         budget: seconds for each program; kinds and states beyond it are not executed, and the
-                "incomplete" reports name them; without `kinds` a sample of the CTAs is executed
+            "incomplete" reports name them; without `kinds` a sample of the CTAs is executed
 
         The very first line, "module → linalg", compares the imported programs, run one after
         another, with the user's module and its weights. The first line of each report, "PyTorch →
-        linalg", compares an imported program with its part in PyTorch. Both compare in f64 and in
-        the module's own types.
+        linalg", compares one imported program with its part in PyTorch. Each of these lines
+        compares in f64 and in the module's own types.
         """
         reports = []
         line, executed = self._whole(self._named(), seed)
@@ -305,7 +308,9 @@ long as three launches (docs/results/2026-11-29-h200-networks.md)."""
 
 
 def pays(graph: torch.fx.GraphModule) -> bool:
-    """Whether calls with `graph=True` replay CUDA graphs; calls of few launches do not."""
+    """Whether CUDA graphs would make calls with `graph=True` faster; calls of few launches do not
+    replay graphs.
+    """
     if any(node.op == "call_function" and not is_getitem(node) for node in graph.graph.nodes):
         return True
     kernels = [each.kernel for each in graph.modules() if isinstance(each, KernelModule)]

@@ -1,9 +1,10 @@
-"""Decompositions applied before torch-mlir's importer, where it is less exact than eager PyTorch.
+"""Decompositions of ops for which torch-mlir's lowering is less exact than eager PyTorch; they are
+applied before torch-mlir's importer.
 
 Eager PyTorch sums f16 and bf16 in f32 and rounds the result once (its `acc_type` on the CPU and
-CUDA); torch-mlir lowers most reductions in the type of the tensor, one element after the other.
-Each op of `REDUCTIONS` is therefore computed in f32 and rounded at the end. The same holds for
-elementwise ops that torch-mlir expands into several ops.
+CUDA). torch-mlir lowers most reductions in the type of the tensor, one element after the other.
+Therefore each op of `REDUCTIONS` is computed in f32 and rounded at the end, and so are elementwise
+ops that torch-mlir expands into several ops.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ ELEMENTWISE = (
 
 
 def either(first: Decomposition, second: Decomposition) -> Decomposition:
-    """Decomposition that tries `first`, then `second` if `first` returns NotImplemented."""
+    """Returns a decomposition that tries `first`, and tries `second` if `first` returns
+    NotImplemented.
+    """
 
     def decomposition(*args: object, **kwargs: object) -> object:
         result = first(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""`tcir.torch.compile`."""
+"""`tcir.torch.compile`: compiles a PyTorch module."""
 
 from __future__ import annotations
 
@@ -95,8 +95,9 @@ def _is_constant(module: torch.nn.Module) -> bool:
 
 
 def chosen_target(call: Call, target: str | None, emulate: bool) -> str:
-    """`target`, or if it is None, the target of the call's tensors. InputError if `emulate` is set
-    and that target cannot be emulated."""
+    """Returns `target`; if it is None, the target of the call's tensors. Raises InputError if
+    `emulate` is set and that target cannot be emulated.
+    """
     with emulation(emulate):
         found = target_of(call.tensors)
     if emulate and (target or found) != EMULATED:
@@ -116,8 +117,9 @@ def compiled(
     verbose: bool | None,
     options: GpuOptions,
 ) -> Compiled:
-    """Compiles `module` from its graph of ATen ops, whose inputs are the tensors of `call`, then
-    the weights."""
+    """Compiles `module` from its graph of ATen ops. The inputs of the graph are the tensors of
+    `call`, followed by the weights.
+    """
     places = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
     weights = places[len(call.tensors) :]
     frozen = weights if options.freeze else []
@@ -141,10 +143,11 @@ def table(
     weights: Collection[str] = (),
     frozen: bool = False,
 ) -> list[Part]:
-    """Parts of the graph in execution order; inserts the kernels into the graph.
+    """Lowers the graph and inserts the kernels into it; returns the parts of the graph in execution
+    order.
 
     weights: names of the arguments of the graph that are weights
-    frozen:  whether the weights are frozen
+    frozen:  whether results that depend only on weights are kept between calls
     """
     regions = {f"kernel_{number}": region for number, region in enumerate(lowering.regions)}
     left = {node.name: reason for node, reason in lowering.left.items()}  # it makes new nodes

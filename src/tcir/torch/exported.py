@@ -1,4 +1,6 @@
-"""Modules as graphs of ATen ops whose weights are arguments, cut into parts, and as MLIR."""
+"""Converts modules to graphs of ATen ops whose weights are arguments, cuts graphs into parts, and
+converts parts to MLIR.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ P = ParamSpec("P")
 
 
 def one_at_a_time(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorator: only one thread at a time runs any of the functions that it decorates."""
+    """Decorator that lets only one thread at a time run any of the decorated functions."""
 
     @wraps(function)
     def alone(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -82,8 +84,9 @@ def _whole(module: torch.nn.Module) -> dict[str, torch.Tensor]:
 
 
 def weights_of(module: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """The plain tensors of parameters and buffers, by name: wrapper subclasses are taken apart
-    (`parts_of`)."""
+    """The plain tensors of parameters and buffers, by name. A tensor subclass that wraps other
+    tensors is taken apart (`parts_of`).
+    """
     return {
         part: tensor
         for name, whole in _whole(module).items()
@@ -95,9 +98,10 @@ def weights_of(module: torch.nn.Module) -> dict[str, torch.Tensor]:
 def exported(
     module: torch.nn.Module, call: Call, weights: Mapping[str, torch.Tensor]
 ) -> torch.fx.GraphModule:
-    """Exports the module as a graph of ATen ops for the shapes of its inputs: the tensors of
-    `call`, then `weights`. InputError if `torch.export` fails or the module modifies its arguments
-    or buffers."""
+    """Exports the module as a graph of ATen ops for the shapes of its inputs, which are the tensors
+    of `call`, then `weights`. Raises InputError if `torch.export` fails or the module modifies its
+    arguments or buffers.
+    """
     given = (*call.tensors, *(value.detach() for value in weights.values()))
     try:
         program = torch.export.export(functional(module, call), given, strict=False)
@@ -188,8 +192,9 @@ RESULTS = "tcir_results"
 
 @one_at_a_time
 def traced(module: torch.fx.GraphModule, call: Call) -> torch.fx.GraphModule:
-    """Retraces a graph of ATen ops, such as AOTAutograd produces, for the shapes and numbers of
-    `call`."""
+    """Traces a graph of ATen ops again, such as one from AOTAutograd, for the shapes and numbers of
+    `call`.
+    """
 
     def function(*tensors: torch.Tensor) -> object:
         args, kwargs = call.with_tensors(tensors)
@@ -244,8 +249,9 @@ def on_device(graph: torch.fx.GraphModule, device: torch.device) -> None:
 
 
 def examples(part: torch.fx.GraphModule) -> list[torch.Tensor]:
-    """Zero tensors with the shapes, strides and types of a part's arguments. InputError if an
-    argument is not a tensor or its shape is not static."""
+    """Zero tensors with the shapes, strides and types of a part's arguments. Raises InputError if
+    an argument is not a tensor or its shape is not static.
+    """
     values = [node.meta["val"] for node in part.graph.nodes if node.op == "placeholder"]
     if not all(isinstance(value, torch.Tensor) for value in values):
         raise InputError("takes an argument that is not a tensor")
@@ -273,10 +279,11 @@ PLACE = re.compile(rf'"?{PLACES}"?(?:", line |:)(\d+)(?::\d+: (?:error: )?)?')
 
 @one_at_a_time
 def torch_text(part: torch.fx.GraphModule, frozen: bool = False) -> str:
-    """The part in torch-mlir's dialect `torch`, after tcir's and torch-mlir's decompositions.
+    """The text of the part in torch-mlir's dialect `torch`, after the decompositions of tcir and of
+    torch-mlir.
 
-    frozen: whether some arguments are frozen weights, so that results computed from them alone are
-            kept
+    frozen: whether some arguments are frozen weights; results that depend only on them are then
+        kept between calls
 
     The ops that replace the nth op of the part have line n of the file `PLACES` as their location.
     """

@@ -1,9 +1,10 @@
 """Decompositions of argmin, argmax, and min and max along a dimension.
 
 torch-mlir searches one element after the other, and a NaN ends its search. PyTorch returns the
-first position of the extreme, and NaN counts as both the largest and the smallest element. Two
-reductions, whose order does not matter, find the extreme and then its first position; a group of
-threads loads a row once for both. Positions are i32, which CUDA cores compare in one instruction.
+first position of the extreme, where NaN counts both as the largest and as the smallest element.
+Here one reduction finds the extreme and a second reduction finds its first position. Their results
+do not depend on the order of the elements, and a group of threads loads a row only once for the two
+reductions. Positions are i32, which CUDA cores compare in one instruction.
 """
 
 from __future__ import annotations

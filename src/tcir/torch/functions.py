@@ -1,5 +1,5 @@
-"""Decompositions of functions that torch-mlir does not lower to linalg, or for which pipelines
-have no instructions.
+"""Decompositions of functions that torch-mlir does not lower to linalg, or that would need
+instructions which the pipelines do not have.
 
 Signs of zeros, infinities and NaN are those of C, as in PyTorch.
 """
@@ -27,7 +27,7 @@ def is_negative(x: torch.Tensor) -> torch.Tensor:
 
 
 def pair(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.dtype]:
-    """Both tensors in the type of the computation, and the type of the result."""
+    """Returns two tensors converted to the type in which to compute, and the type of the result."""
     kind = torch.promote_types(a.dtype, b.dtype)
     if not kind.is_floating_point:
         kind = torch.get_default_dtype()

@@ -40,7 +40,7 @@ class _Captured:
     uses: list[Ready]
 
     def is_for(self, arguments: Tensors, snapshot: Snapshot) -> bool:
-        """Whether the graph, captured for these addresses, fits the arguments and weights."""
+        """Whether the arguments and weights have the addresses for which the graph was captured."""
         if not self.fits(arguments):
             return False
         if self.state is None:
@@ -54,11 +54,11 @@ class _Captured:
 
 
 class Graphs:
-    """The graphs of a module's calls, by stream and by the addresses of arguments and weights.
+    """The CUDA graphs of a module's calls, by stream and by the addresses of arguments and weights.
 
-    frozen: whether weights are frozen
+    frozen: whether results that depend only on weights are kept between calls
 
-    Any thread may call it. A pickle or copy has no graphs.
+    Any thread may call it. A pickle or copy contains no graphs.
     """
 
     def __init__(self, frozen: bool) -> None:
@@ -110,8 +110,10 @@ class Graphs:
     def replayed(
         self, arguments: Tensors, snapshot: Snapshot, device: torch.device
     ) -> Sequence[object] | None:
-        """The results of the graph captured for these arguments and the snapshot's weights; None if
-        there is none. The caller must check that the snapshot is that of the current weights."""
+        """The results of the graph that was captured for these arguments and the snapshot's
+        weights; None if there is no such graph. The caller must check that the snapshot is that of
+        the current weights.
+        """
         key, capturing = _key(device)
         stream = self._streams.get(key)
         if stream is None or capturing:
@@ -137,7 +139,9 @@ class _Stream:
         self.graphs: OrderedDict[tuple[int | bytes, ...], _Captured] = OrderedDict()
 
     def capture(self, run: Run, arguments: Tensors, snapshot: Snapshot, frozen: bool) -> None:
-        """Captures `run`, after a call that prepares everything that it launches."""
+        """Captures the launches of `run` as a graph. A call of `run` must have prepared everything
+        that it launches.
+        """
         current = torch.cuda.current_stream()
         self.side.wait_stream(current)
         try:

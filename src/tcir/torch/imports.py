@@ -1,4 +1,4 @@
-"""The import as a checked step: compares a part in PyTorch with the imported `linalg`."""
+"""Checks the import: compares a part in PyTorch with the imported `linalg` program."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ REFERENCE = "eager PyTorch"
 def checked(
     part: torch.fx.GraphModule, mlir: str, seed: int = 0, known: Sequence[check.Executed] = ()
 ) -> Line:
-    """The line of a report that compares the results of `mlir` with the part in PyTorch, in f64.
+    """Returns the line of a report that compares the results of `mlir` with the part in PyTorch, in
+    f64.
 
-    known: further arguments, besides the drawn ones, with the results that `mlir` computed
+    known: further arguments, besides the ones that are drawn, with the results that `mlir` computed
+        for them
 
-    The line is `different` if the error exceeds 1.5 times that of PyTorch in the part's own types
-    plus one rounding of the largest result, or if NaN and infinities are not where PyTorch has
-    them.
+    The line is `different` if NaN and infinities are not where PyTorch has them, or if the error is
+    too large. The limit is 1.5 times the error of PyTorch in the part's own types, plus one
+    rounding of the largest result.
     """
     reference = _stable(part)
     wide = _wide(reference)
@@ -51,8 +53,9 @@ def checked(
 def compared(
     mine: torch.Tensor, theirs: torch.Tensor, exact: torch.Tensor, more: float = 0.0
 ) -> Compared:
-    """Compares `mine` with eager PyTorch's result and its result in f64; see
-    `tcir.validation.against_f64.compare`."""
+    """Compares `mine` with eager PyTorch's result in the part's own types and with its result in
+    f64; see `tcir.validation.against_f64.compare`.
+    """
     return compare(array_of(mine), array_of(theirs), array_of(exact), REFERENCE, more)
 
 
@@ -141,7 +144,7 @@ def _f64(value: object) -> object:
 
 
 def wide_type(value: object) -> object:
-    """f64 in place of another floating-point type; other values as they are."""
+    """Returns f64 for a tensor of another floating-point type; returns other values unchanged."""
     floating = isinstance(value, torch.dtype) and value.is_floating_point
     return torch.float64 if floating else value
 

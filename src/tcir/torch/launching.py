@@ -1,4 +1,4 @@
-"""Launches kernels on tensors of GPUs; each launch is prepared once for each stream."""
+"""Launches kernels on tensors in GPU memory; each launch is prepared once for each stream."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ they stay loaded."""
 
 @contextmanager
 def captured_for(store: Store) -> Iterator[None]:
-    """Context in which all kernels are prepared in `store`, whose owner captures them in CUDA
-    graphs and keeps their memory alive."""
+    """Context in which all kernels are prepared in `store`. The owner of `store` captures them in
+    CUDA graphs and keeps their memory alive.
+    """
     token = _CAPTURE.set(store)
     try:
         yield
@@ -54,13 +55,13 @@ def stream_of(device: torch.device) -> tuple[int, bool]:
 
 
 class KernelLauncher:
-    """A kernel that is launched on the current stream of its tensors' GPU.
+    """Launches a kernel on the current stream of the GPU of its tensors.
 
     weights: indices of the inputs that are weights of a `Snapshot`; calls of the module do not
-             check them while the snapshot's state is the same
+        check them while the snapshot's state is unchanged
     frozen:  whether results of launches that read only weights are kept until the state changes
 
-    Any thread may call it. A pickle or copy keeps only the kernel and these options.
+    Any thread may call it. A pickle or copy contains only the kernel and these options.
     """
 
     def __init__(self, kernel: Kernel, weights: Collection[int] = (), frozen: bool = False) -> None:
@@ -156,10 +157,11 @@ def _as_launched(tensor: torch.Tensor) -> torch.Tensor:
 
 
 class Ready:
-    """A kernel prepared for tensors of one layout on one stream.
+    """A kernel that is prepared for tensors of one layout on one stream.
 
-    weights: indices of the tensors that are weights: unchanged in calls with the same state
-    frozen:  whether results computed from weights alone are kept while the state is the same
+    weights: indices of the tensors that are weights, which do not change between calls with equal
+        state
+    frozen:  whether results that depend only on weights are kept while the state is unchanged
     replay:  whether launches may be replayed as CUDA graphs; not on a stream that is being captured
     """
 

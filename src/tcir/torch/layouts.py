@@ -1,4 +1,4 @@
-"""Arguments and results with another memory order of dimensions, such as channels last."""
+"""Arguments and results whose dimensions have another order in memory, such as channels last."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ permute = torch.ops.aten.permute.default
 
 
 def keep_layouts(graph: torch.fx.GraphModule, frozen: Collection[str] = ()) -> None:
-    """Lets kernels use the memory of arguments and results in place. A kernel's buffers are
-    contiguous. A non-contiguous argument without overlapping elements is permuted to contiguous
-    order by PyTorch, which is free, and permuted back by an op of the graph, which becomes part of
-    a kernel; for results, the order is reversed. Otherwise each call would copy the tensor.
+    """Lets kernels use the memory of arguments and results in place, which otherwise each call
+    would have to copy.
 
-    frozen: names of arguments that are left as they are, since they are copied only once
+    A kernel's buffers are contiguous. If an argument is not contiguous but its elements do not
+    overlap, PyTorch permutes it to contiguous order, which moves no data. An op of the graph, which
+    becomes part of a kernel, permutes it back. For results the two steps are reversed.
+
+    frozen: names of arguments that are left as they are, because they are copied only once
     """
     nodes = graph.graph
     for node in nodes.find_nodes(op="placeholder"):
@@ -41,8 +43,9 @@ def keep_layouts(graph: torch.fx.GraphModule, frozen: Collection[str] = ()) -> N
 
 
 def order_of(node: torch.fx.Node) -> list[int] | None:
-    """Dimensions of a node's tensor in memory order; None if the tensor is contiguous, has gaps, or
-    has overlapping elements."""
+    """Dimensions of a node's tensor in the order of memory; None if the tensor is contiguous, has
+    gaps, or has overlapping elements.
+    """
     tensor = node.meta.get("val")
     if not isinstance(tensor, torch.Tensor) or tensor.is_contiguous():
         return None

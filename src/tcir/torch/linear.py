@@ -30,8 +30,9 @@ def in_aten(
     bias: torch.Tensor | None = None,
     activation: str = "none",
 ) -> torch.Tensor:
-    """The op written in ATen ops, which `tcir.torch.compile` substitutes for it so that they can
-    fuse with other ops."""
+    """The op written in ATen ops. `tcir.torch.compile` substitutes them for the op, so that they
+    can fuse with other ops.
+    """
     return ACTIVATIONS[activation](functional.linear(x, weight, bias))
 
 
@@ -56,15 +57,15 @@ def linear(
     bias: torch.Tensor | None = None,
     activation: str = "none",
 ) -> torch.Tensor:
-    """Computes act(x @ weight.T + bias), simulated or on a GPU of a target; compiles once per
-    shape.
+    """Computes act(x @ weight.T + bias), on the simulated machine or on a GPU of a target; compiles
+    once per shape.
 
     x:          [..., K]
     weight:     [N, K]
     bias:       [N]
     activation: name of the activation, "none" by default
 
-    All tensors are f16, bf16 or f32 (multiplied as tf32). InputError for arguments that the
+    All tensors are f16, bf16 or f32 (multiplied as tf32). Raises InputError for arguments that the
     pipeline `layers` does not lower.
     """
     given = tuple(each for each in (x, weight, bias) if each is not None)
@@ -129,10 +130,11 @@ def _compiled(
 
 
 class Linear(torch.nn.Linear):
-    """`torch.nn.Linear` followed by an activation, as one kernel, simulated or on a GPU.
+    """`torch.nn.Linear` followed by an activation, as one kernel, on the simulated machine or on a
+    GPU.
 
-    Its state has the names of `torch.nn.Linear`, so `load_state_dict` accepts either's. It has no
-    gradients.
+    Its state has the same names as that of `torch.nn.Linear`, so each class can load the other's
+    state by `load_state_dict`. It has no gradients.
     """
 
     def __init__(

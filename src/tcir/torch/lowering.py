@@ -1,5 +1,8 @@
-"""Chooses the ops of a graph that become kernels. Regions are as large as possible; the error of
-a rejected region names the op to leave out, or the place to cut."""
+"""Chooses the ops of a graph that become kernels.
+
+Regions (groups of ops that become one kernel) are as large as possible. If a region is rejected,
+the error names the op to leave out, or the place at which to cut the region.
+"""
 
 from __future__ import annotations
 
@@ -48,10 +51,10 @@ ELEMENTS = (
 
 @dataclass(frozen=True)
 class Lowered:
-    """A region that is a kernel.
+    """A region of the graph that became a kernel.
 
     mlir: the program that `pipeline` compiled
-    cut:  why a larger region was rejected although each of its ops compiles alone
+    cut:  the reason why a larger region was rejected although each of its ops compiles alone
     """
 
     nodes: tuple[torch.fx.Node, ...]
@@ -67,7 +70,7 @@ class Lowering:
 
     regions:  the kernels
     left:     the ops that PyTorch runs, each with the full reason
-    attempts: number of regions compiled
+    attempts: number of regions that were compiled
     kinds:    number of kinds of ops that were compiled alone
     seconds:  duration of the whole lowering
     """
@@ -94,8 +97,8 @@ def lower(
     tell: Tell,
     frozen: Collection[str] = (),
 ) -> Lowering:
-    """Compiles the ops of the graph that `pipeline` supports, in several child processes at a
-    time.
+    """Compiles the ops of the graph that `pipeline` supports; several child processes compile at
+    the same time.
 
     frozen: names of the arguments of the graph that are frozen weights
     """
@@ -267,13 +270,13 @@ class _Clock:
     started: float = field(default_factory=time.perf_counter)
 
     def begin(self) -> str:
-        """Text with the number of ops and regions, and the estimated duration."""
+        """Text with the number of ops and regions and with the estimated duration."""
         seconds = duration(PER_OP * self.ops)
         regions = f"{self.regions} region{'s' * (self.regions > 1)}"
         return f"{self.ops} ops in {regions}: {seconds} (estimated)"
 
     def after(self, ops: int | None) -> str:
-        """Text with the time left after `ops` more ops are done; "" for None."""
+        """Text with the time that is left once `ops` more ops are done; "" for None."""
         if ops is None:
             return ""
         self.done += ops

@@ -1,7 +1,8 @@
-"""Objects that hold tensors and that PyTorch cannot flatten, such as transformers' caches.
+"""Objects that contain tensors and that PyTorch cannot flatten by itself, such as transformers'
+caches.
 
-An object is flattened into its attributes. Attributes that hold tensors are arguments or results of
-the module; the others are fixed at compile time.
+An object is flattened into its attributes. Attributes that contain tensors are arguments or results
+of the module; the other attributes are fixed at compile time.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ class _Rest:
 
 
 def register(value: object) -> None:
-    """Registers the classes of objects in `value` that hold tensors and that PyTorch's pytree does
-    not know yet.
+    """Registers the classes of those objects in `value` that contain tensors and that PyTorch's
+    pytree does not know yet.
 
-    A class is registered for the process, as `torch.utils._pytree.register_pytree_node` does.
+    A class is registered for the whole process, as `torch.utils._pytree.register_pytree_node` does.
     """
     for leaf in tree_leaves(value):
         kind = type(leaf)

@@ -1,8 +1,9 @@
 """Decompositions of ops that move elements to positions found at run time: scans, sorts, scatters.
 
-A thread computes one result element from its operands, so each op is written as a gather: comparing
-all pairs of positions and summing finds the element that moves to a position. The cost is quadratic
-in the size of a dimension; ops with more than `MOST` pairs are left to PyTorch.
+In a kernel, a thread computes one element of the result from the operands. Therefore each op is
+written as a gather: to find the element that moves to a position, all pairs of positions are
+compared and the matches are summed. The cost is quadratic in the size of a dimension; ops with more
+than `MOST` pairs are left to PyTorch.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ def places(count: int, like: torch.Tensor) -> torch.Tensor:
 
 
 def inside(index: torch.Tensor, count: int) -> torch.Tensor:
-    """The index, read back from a table of `count` positions: this lookup checks its bounds."""
+    """Returns the index after a lookup in a table of `count` positions, which checks the bounds of
+    the index.
+    """
     flat = places(count, index).index_select(0, index.reshape(-1).to(torch.int64))
     return flat.view(index.shape)
 
@@ -116,8 +119,9 @@ def _scatter_value(x: torch.Tensor, dim: int, index: torch.Tensor, value: float)
 
 
 def scatters(x: torch.Tensor, dim: int, index: torch.Tensor) -> bool:
-    """Whether `index` has the shape of `x` in all dimensions but `dim`, and at most `MOST` pairs
-    are compared."""
+    """Whether `index` has the shape of `x` in all dimensions except `dim`, and at most `MOST` pairs
+    are compared.
+    """
     if x.dim() == 0 or not index.numel() or index.dtype != torch.int64:
         return False
     same = [n for d, n in enumerate(x.shape) if d != dim % x.dim()]

@@ -1,4 +1,6 @@
-"""Decompositions of adaptive pools into means and maxima of slices, one per window."""
+"""Decompositions of adaptive pools: each window of the input becomes a slice, whose mean or maximum
+is computed.
+"""
 
 from __future__ import annotations
 

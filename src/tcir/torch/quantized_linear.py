@@ -53,10 +53,12 @@ def quantized_linear(
     format: str = "nvfp4",
     activation: str = "none",
 ) -> torch.Tensor:
-    """Computes act(alpha * (quantise(norm * x) @ weight.T) + bias), simulated or on a GPU.
+    """Computes act(alpha * (quantise(norm * x) @ weight.T) + bias), on the simulated machine or on
+    a GPU.
 
     x: [..., K] of f16, bf16 or f32, widened to f32 before the launches. The other tensors are the
-    buffers of `QuantizedLinear`. InputError for shapes or types that the kernels do not support.
+        buffers of `QuantizedLinear`. Raises InputError for shapes or types that the kernels do not
+        support.
     """
     layer = _layer_of(x, weight, weight_scale, alpha, norm, bias, format, activation)
     launcher = _launcher(layer, target_of([x]))
@@ -174,14 +176,14 @@ class QuantizedLinear(torch.nn.Module):
     Buffers, for K inputs and N outputs:
 
     weight:       elements: fp4 as uint8 [N, K / 2], two per byte; fp8 unpacked, [N, K]
-    weight_scale: scales of the elements: where K is a multiple of 128, blocks of 128 rows x 4, the
-                  tensor core's layout (`tcir.formats.to_blocked`); else [N, K / block]
+    weight_scale: scales of the elements. If K is a multiple of 128, they are in blocks of 128 rows
+        x 4, the tensor core's layout (`tcir.formats.to_blocked`); otherwise [N, K / block]
     alpha, norm:  NVFP4 only, f32: the product of the global scales of weight and input, and the
-                  reciprocal of the input's
+                  reciprocal of the global scale of the input
     bias:         [N], or None
 
-    `from_linear` fills them: it quantises the weight once. The input is quantised by a launch at
-    each call. No gradients.
+    `from_linear` fills the buffers; it quantises the weight once. A launch quantises the input at
+    each call. The layer has no gradients.
     """
 
     def __init__(
@@ -233,9 +235,9 @@ class QuantizedLinear(torch.nn.Module):
     ) -> QuantizedLinear:
         """Quantises and packs `linear`'s weights.
 
-        input_amax: the largest expected magnitude of inputs, which determines NVFP4's global scale.
-        If it is left out, that scale is 1: inputs up to 2688 do not saturate, but blocks whose
-        largest element is below about 0.05 lose accuracy.
+        input_amax: the largest expected magnitude of inputs, which determines NVFP4's global scale
+            of the input. If it is left out, this scale is 1: inputs up to 2688 do not saturate, but
+            blocks whose largest element is below about 0.05 lose accuracy.
         """
         if not isinstance(linear, torch.nn.Linear):
             raise InputError(

@@ -1,4 +1,6 @@
-"""Recurrences over a sequence, which are unrolled: each step has launches of its own."""
+"""Decompositions of recurrences over a sequence: they are unrolled, and each step has its own
+launches.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Decompositions of remainders and floored quotients of floats, exact, in f64.
+"""Decompositions of remainders and floored quotients of floats; they are computed exactly, in f64.
 
-A quotient of two f32 numbers may have 278 digits before the point; rounding it before truncation
-would give another remainder.
+A quotient of two f32 numbers may have 278 binary digits before the point; rounding the quotient
+before it is truncated would give another remainder.
 """
 
 from __future__ import annotations

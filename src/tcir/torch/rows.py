@@ -1,4 +1,6 @@
-"""Linear layers of permuted rows, rewritten to multiply rows in the order of their memory."""
+"""Rewrites linear layers whose input rows are permuted, so that they multiply the rows in the order
+of memory.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,11 @@ MOVES = (*VIEWS, *PERMUTATIONS, aten.clone.default)
 
 
 def keep_rows(graph: torch.fx.GraphModule) -> None:
-    """Permutes results of linear layers instead of their input rows. ``nn.MultiheadAttention`` with
-    batches first transposes rows and batches before and after its products. Readers of a permuted
-    result, such as attention, read it in place, while a product of permuted rows would need a copy.
+    """Permutes the results of linear layers instead of their input rows.
+
+    ``nn.MultiheadAttention`` with batches first transposes rows and batches before and after its
+    products. A product of permuted rows would need a copy of its input. A permuted result needs no
+    copy, because the ops that read it, such as attention, read it in place.
     """
     for node in graph.graph.find_nodes(op="call_function", target=aten.linear.default):
         with graph.graph.inserting_before(node):

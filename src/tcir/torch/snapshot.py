@@ -1,4 +1,4 @@
-"""The state of a module's weights, checked once at each call of the module."""
+"""The state of a module's weights, which is checked once at each call of the module."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from tcir.errors import InputError
 
 
 class Guard:
-    """Checks that tensors have the layouts of given ones: shape, strides, type, device, class."""
+    """Checks that tensors have the same layouts as given tensors: shape, strides, type, device,
+    class.
+    """
 
     def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
         nothing = {"dynamic_dims_sizes": None, "dynamic_dims_strides": None}
@@ -28,11 +30,11 @@ class Guard:
 
 
 class Snapshot:
-    """State of the weights that a module reads: layouts, addresses and, if they are frozen, the
-    numbers of writes that PyTorch counts (`Tensor._version`).
+    """State of the weights that a module reads: layouts and addresses and, if the weights are
+    frozen, the number of writes that PyTorch counts for each (`Tensor._version`).
 
-    It keeps frozen weights and their memory alive, so that no other tensor can take their
-    addresses. InputError for a frozen weight whose writes PyTorch does not count.
+    A snapshot keeps frozen weights and their memory alive, so that no other tensor can get their
+    addresses. Raises InputError for a frozen weight whose writes PyTorch does not count.
 
     numbers: indices of the weights that are read
     state:   an object whose identity represents the state
@@ -52,7 +54,9 @@ class Snapshot:
         self.key = np.array(self._addresses, np.uint64).tobytes()  # bytes keep their hash
 
     def is_of(self, weights: Sequence[torch.Tensor]) -> bool:
-        """Whether the weights are the same tensors in the same state."""
+        """Whether these weights are the same tensors as those of the snapshot, in the same
+        state.
+        """
         return (
             (weights is self._weights or all(map(operator.is_, weights, self._weights)))
             and self.fits(self.tensors)

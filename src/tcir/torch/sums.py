@@ -1,8 +1,8 @@
-"""Decompositions of long sums of f32, whose partial sums are f64 where results are f32.
+"""Decompositions of long sums of f32 elements. If the result is f32, partial sums are f64.
 
 Eager PyTorch sums f32 in blocks, and its error grows with the logarithm of the number of elements.
 The imported program adds one element after the other, and its error grows linearly with that
-number. Where results are f16 or bf16, partial sums in f32 are accurate enough.
+number. If the result is f16 or bf16, partial sums in f32 are accurate enough.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PARTIAL: ContextVar[torch.dtype] = ContextVar("partial", default=torch.float64)
 
 @contextmanager
 def partial_sums(kind: torch.dtype) -> Iterator[None]:
-    """Context in which long sums of f32 have partial sums of this type."""
+    """Context in which the partial sums of long f32 sums have this type."""
     token = _PARTIAL.set(kind)
     try:
         yield
@@ -55,7 +55,7 @@ def total(
     *,
     dtype: torch.dtype | None = None,
 ) -> object:
-    """The sum of f32 elements, with wider partial sums from `LONG` elements on."""
+    """The sum of f32 elements; from `LONG` elements on, partial sums have a wider type."""
     if not _is_long(x, dim, dtype) or _PARTIAL.get() == x.dtype:
         return NotImplemented
     dims = dims_of(x, dim)
@@ -69,7 +69,7 @@ def mean(
     *,
     dtype: torch.dtype | None = None,
 ) -> object:
-    """The mean of f32 elements, with wider partial sums from `LONG` elements on."""
+    """The mean of f32 elements; from `LONG` elements on, partial sums have a wider type."""
     if not _is_long(x, dim, dtype):
         return NotImplemented
     dims = dims_of(x, dim)
@@ -84,7 +84,7 @@ def vector_norm(
     *,
     dtype: torch.dtype | None = None,
 ) -> object:
-    """The 2-norm with wider partial sums; other norms are left as they are."""
+    """The 2-norm, with partial sums of a wider type; other norms are left unchanged."""
     if ord != 2 or not _is_long(x, dim, dtype):
         return NotImplemented
     given = _partial(x)

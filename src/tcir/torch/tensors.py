@@ -1,4 +1,4 @@
-"""Passes tensors to kernels as memory, without a copy if they are contiguous."""
+"""Passes the memory of tensors to kernels; contiguous tensors are not copied."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ _MACHINE: ContextVar[CallOptions | None] = ContextVar("machine", default=None)
 
 
 def is_emulated() -> bool:
-    """Whether kernels on a GPU run by emulation here."""
+    """Whether, in the current context (`emulation`), kernels on a GPU run by emulation."""
     return _EMULATE.get()
 
 
 @contextmanager
 def emulation(emulate: bool) -> Iterator[None]:
-    """Context in which kernels on a GPU run by emulation if `emulate` is set, including kernels of
-    ops that choose their target."""
+    """Context in which kernels on a GPU run by emulation if `emulate` is set; this includes kernels
+    of ops that choose their target themselves.
+    """
     token = _EMULATE.set(emulate)
     try:
         yield
@@ -46,10 +47,10 @@ def emulation(emulate: bool) -> Iterator[None]:
 
 @contextmanager
 def machine(**options: Unpack[CallOptions]) -> Iterator[None]:
-    """Context in which kernels of tensors on the CPU are executed with these options of
+    """Context in which kernels of CPU tensors are executed with these options of
     `tcir.kernel.CallOptions`, for example ``jobs=2`` and ``hazards="off"``.
 
-    `UnknownNameError` for another option; the values are checked when a kernel is executed.
+    Raises `UnknownNameError` for another option; the values are checked when a kernel is executed.
     """
     check_names("tcir.torch.machine", options, CallOptions)
     token = _MACHINE.set({**(_MACHINE.get() or {}), **options})
@@ -78,13 +79,15 @@ def tensor_of(array: Array) -> torch.Tensor:
 
 
 def as_bytes(tensor: torch.Tensor, kind: torch.dtype = torch.int8) -> torch.Tensor:
-    """A tensor of uint8 viewed as int8, or int8 as uint8 for that `kind`; other tensors as they
-    are. Kernels have one 8-bit integer type; their instructions treat it as signed or unsigned."""
+    """Returns a tensor of uint8 viewed as int8 or, if `kind` requires it, int8 viewed as uint8;
+    returns other tensors unchanged. Kernels have one 8-bit integer type, which their instructions
+    treat as signed or unsigned.
+    """
     return tensor.view(kind) if {tensor.dtype, kind} == {torch.int8, torch.uint8} else tensor
 
 
 def simulated(kernel: Kernel, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Runs the kernel on the simulated machine, on tensors of the CPU; returns its results."""
+    """Runs the kernel on the simulated machine on CPU tensors; returns its results."""
     arrays = [np.zeros(spec.shape, spec.dtype) for spec in kernel.signature.outputs]
     given = [
         as_bytes(each) if spec.dtype == np.int8 else each
@@ -112,8 +115,9 @@ def has_strides(shape: Sequence[int], strides: Sequence[int]) -> bool:
 def with_strides(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
     """The tensor with these strides, in elements: the tensor itself, or a copy.
 
-    Elements that share memory by a stride of 0 (`expand`) also share it in the copy. If elements
-    overlap in another way, like those of sliding windows, the tensor is returned unchanged.
+    If elements share memory because of a stride of 0 (`expand`), they also share it in the copy. If
+    elements overlap in another way, as those of sliding windows do, the tensor is returned
+    unchanged.
     """
     used = [d for d, size in enumerate(tensor.shape) if size > 1]
     if all(tensor.stride(d) == strides[d] for d in used) or not tensor.numel():
@@ -140,8 +144,10 @@ def is_injective(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def target_of(tensors: Sequence[torch.Tensor]) -> str:
-    """The target of kernels for these tensors: the target of their GPU, or in `emulation` the
-    target that the GPU emulates; the default target on the CPU. InputError for other devices."""
+    """The target of kernels for these tensors. For GPU tensors it is the target of their GPU or, in
+    `emulation`, the target that the GPU emulates; for CPU tensors it is the default target. Raises
+    InputError for other devices.
+    """
     device = tensors[0].device if tensors else torch.device("cpu")
     if device.type == "cpu":
         return DEFAULT_TARGET.name

@@ -1,4 +1,4 @@
-"""The weights of a module, found at each call without a walk through the module."""
+"""Finds the weights of a module at each call without a walk through all its submodules."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Slot = tuple[dict[str, Any], str, Any]
 
 
 class Weights:
-    """The plain tensors of a module's parameters and buffers (`weights_of`), in the order of their
-    names when the module was compiled.
+    """The plain tensors of a module's parameters and buffers (`weights_of`), in the order that
+    their names had when the module was compiled.
 
     A call returns the tensors of the previous call if every attribute that held a tensor or a
     submodule still holds the same object. A pickle or copy walks through the module again.
@@ -40,7 +40,9 @@ class Weights:
         self.last: Snapshot | None = None
 
     def snapshot(self, weights: Sequence[torch.Tensor], frozen: bool) -> Snapshot:
-        """The snapshot of these weights: the previous call's if it is still valid."""
+        """The snapshot of these weights: that of the previous call if it is still valid, otherwise
+        a new one.
+        """
         found = self.last
         if found is None or not found.is_of(weights):
             self.last = None  # its memory

@@ -1,5 +1,6 @@
-"""The whole module as a checked step: the user's module in PyTorch, and its imported parts in
-numpy."""
+"""Checks the import of a whole module: compares the user's module in PyTorch with its imported
+parts in numpy.
+"""
 
 from __future__ import annotations
 
@@ -82,11 +83,11 @@ def checked(
     seed: int = 0,
 ) -> tuple[Line, dict[str, list[check.Executed]]]:
     """Compares the parts of a compiled module, run one after the other, with the user's module in
-    f64, with its own weights and with changed ones. Returns the line of the report, and the
-    arguments and results of each part.
+    f64. The comparison is made with the module's own weights and with changed weights. Returns the
+    line of the report, and the arguments and results of each part.
 
-    The line is `different` if the error exceeds the bound of `imports.checked`, with `ROUNDINGS`,
-    and `incomplete` if the module has random ops, or PyTorch cannot run it in f64.
+    The line is `different` if the error exceeds the bound of `imports.checked`, with `ROUNDINGS`.
+    It is `incomplete` if the module has random ops, or if PyTorch cannot run it in f64.
     """
     started = time.perf_counter()
     weights = [each.detach().cpu() for each in weights_of(module).values()]
