@@ -1,4 +1,6 @@
-"""Results of compilations and sweeps, kept on disk under a digest of everything they depend on."""
+"""Results of compilations and sweeps, stored on disk under a digest of everything on which they
+depend.
+"""
 
 from tcir.cache.keys import digest, versions
 from tcir.cache.store import NO_STORE, Store, user_store

@@ -1,8 +1,8 @@
-"""Serialises data to bytes and back; reading creates values and executes nothing.
+"""Serialises data to bytes and back. Reading creates values and executes no code from the data.
 
 Supported are numbers, texts, bytes, lists, tuples, dictionaries, numpy arrays and types, and the
 dataclasses that the reader names. The data begins with JSON, in which a value of a type that JSON
-lacks is ``{kind: contents}``; the arrays follow.
+lacks is ``{kind: contents}``; the arrays follow the JSON.
 """
 
 from __future__ import annotations

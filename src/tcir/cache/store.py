@@ -1,10 +1,11 @@
-"""A folder of entries that any number of processes share, and that no other user can write.
+"""A folder of entries that any number of processes share, and to which no other user can write.
 
 An entry is created atomically (by renaming), is read without a lock, and contains a checksum of its
-key and its contents. Entries become code that runs. Therefore folder and entry are checked after
-they were opened: they must belong to the user, and neither group nor others may write them. An
-entry that is damaged, misplaced, another user's, not a file, or cannot be read or written is a
-miss, never an error. The least recently used entries are evicted.
+key and its contents. Because entries become code that is executed, the folder and the entry are
+checked after they were opened: they must belong to the user, and neither the group nor others may
+have permission to write them. An entry that is damaged, misplaced, another user's, not a file, or
+cannot be read or written counts as a cache miss and not as an error. The least recently used
+entries are evicted.
 """
 
 from __future__ import annotations
@@ -43,12 +44,12 @@ _ENTRIES = re.compile(rf"[0-9a-f]+(\.[0-9a-f]+{re.escape(_PART)})?")
 
 @dataclass(frozen=True)
 class Store:
-    """Entries in a folder.
+    """The entries in a folder.
 
-    folder: path of the folder; None: nothing is kept
+    folder: path of the folder; None: nothing is stored
     most:   maximum size of all entries together, in bytes
     owners: ids of other users whose entries are accepted, such as users who may change tcir's
-            source
+        source
     """
 
     folder: Path | None
@@ -139,8 +140,9 @@ NO_STORE = Store(None)
 
 
 def user_store() -> Store:
-    """The store in the folder ``TCIR_CACHE_DIR``, or if that variable is not set, in the user's
-    cache directory; a store that keeps nothing if the variable is empty."""
+    """The store in the folder ``TCIR_CACHE_DIR`` or, if that variable is not set, in the user's
+    cache directory. If the variable is empty, the store stores nothing.
+    """
     named = os.environ.get(VARIABLE)
     if named is None:
         return cache_store("kernels")
@@ -151,11 +153,12 @@ def user_store() -> Store:
 
 
 def cache_store(name: str) -> Store:
-    """The store in a folder of the user's cache directory; none for a user without a home.
+    """The store in a folder of the user's cache directory; for a user without a home directory, a
+    store that stores nothing.
 
-    The cache directory is ``XDG_CACHE_HOME`` if that is absolute (the XDG Base Directory
-    Specification requires that other paths be ignored, since they depend on the working
-    directory), else ``~/.cache``.
+    The cache directory is ``XDG_CACHE_HOME`` if that is an absolute path, otherwise ``~/.cache``.
+    (The XDG Base Directory Specification requires that relative paths be ignored, because they
+    depend on the working directory.)
     """
     user = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if not user.is_absolute():

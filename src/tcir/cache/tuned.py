@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Tuned:
-    """Result of a sweep.
+    """Result of a sweep over the options of a pipeline.
 
     options:      options of the pipeline, by name
     microseconds: modelled time
-    legal:        number of combinations from which the sweep chose
-    verdict:      verdict of the execution after every pass; "" if it was not executed
+    legal:        number of combinations of options from which the sweep chose
+    verdict:      verdict of the execution after every pass; "" if the program was not executed
     """
 
     options: dict[str, str]
@@ -52,7 +52,7 @@ class Tuned:
 
 
 def canonical(pipeline: NamedPipeline, options: Mapping[str, object]) -> str:
-    """Canonical text of a pipeline with those of its options that differ from their defaults."""
+    """Canonical text of a pipeline, with only the options that differ from their defaults."""
     return pipeline.name + format_options(
         make_options(pipeline.options, dict(options), pipeline.name)
     )

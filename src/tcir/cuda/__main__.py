@@ -1,4 +1,6 @@
-"""``python -m tcir.cuda program.cu``: a whole CUDA program on the simulated machine."""
+"""``python -m tcir.cuda program.cu``: runs a whole CUDA program, whose device is the simulated
+machine.
+"""
 
 from __future__ import annotations
 

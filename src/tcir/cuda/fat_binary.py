@@ -1,4 +1,4 @@
-"""PTX in a fat binary that nvcc wrote without compression."""
+"""Reads the PTX in a fat binary that nvcc wrote without compression."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PTX = 1
 
 
 def ptx_of(data: bytes) -> str:
-    """The first PTX text. Raises `InputError` if no PTX can be read."""
+    """The first PTX text in a fat binary. Raises `InputError` if no PTX can be read."""
     for kind, payload in _entries(data):
         text = payload.rstrip(b"\0")
         if kind == _PTX and b".version" in text:

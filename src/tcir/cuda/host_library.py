@@ -1,4 +1,4 @@
-"""C libraries compiled for a program, and the undefined symbols of a library."""
+"""Compiles C libraries for a program, and finds the undefined symbols of a library."""
 
 from __future__ import annotations
 

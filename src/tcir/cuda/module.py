@@ -56,9 +56,10 @@ class Options(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Module:
-    """PTX with its kernels, and the state of its variables (``__device__``) between launches.
+    """PTX with its kernels, and the values of its variables (``__device__``), which persist between
+    launches.
 
-    variables: bytes of each variable in use so far; see `variable`.
+    variables: bytes of each variable that has been used so far; see `variable`
     heap:      memory of its kernels' malloc
     """
 
@@ -206,11 +207,12 @@ class Kernel:
         block: Sequence[int] | int | None = None,
         **options: Unpack[Options],
     ) -> RunReport:
-        """Executes the kernel on the simulated machine; the report has its errors and hazards.
+        """Executes the kernel on the simulated machine; the returned report contains its errors and
+        hazards.
 
         args:    one per parameter: numpy arrays, written in place, and numbers
         grid, block: launch sizes
-        options: see `tcir.run_ptx`, also for other kinds of arguments
+        options: those of `tcir.run_ptx`, where other kinds of arguments are also described
         """
         return run_ptx(
             self.module.ptx, entry=self.name, grid=grid, block=block, args=args,

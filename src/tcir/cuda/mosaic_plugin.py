@@ -1,5 +1,6 @@
-"""JAX's CUDA plugin as the compiler of Mosaic GPU's kernels: its host code launches them through
-the CUDA driver of the simulated device."""
+"""Uses JAX's CUDA plugin as the compiler of Mosaic GPU's kernels. The host code that it generates
+launches the kernels through the CUDA driver of the simulated device.
+"""
 
 from __future__ import annotations
 

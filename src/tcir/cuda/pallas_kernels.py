@@ -1,5 +1,6 @@
-"""JAX Pallas in a script: kernels of its Triton and Mosaic GPU backends are lowered as for a GPU,
-and the simulated device executes them where JAX runs on the CPU."""
+"""JAX Pallas in a script. Kernels of its Triton and Mosaic GPU backends are lowered as for a GPU,
+although JAX runs on the CPU; the simulated device executes them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole CUDA program, host code included, whose device is the simulated machine."""
+"""A whole CUDA program, including its host code, whose device is the simulated machine."""
 
 from __future__ import annotations
 
@@ -88,8 +88,10 @@ class _Callbacks(ctypes.Structure):
 
 
 def compile_runtime(folder: Path) -> Path:
-    """Compiles the driver and the runtime to one library, with the C compiler that nvcc also uses.
-    Once it is loaded, loading the driver by name returns this library."""
+    """Compiles the simulated CUDA driver and runtime to one library, with the C compiler that nvcc
+    also uses. Once that library is loaded, a program that loads the driver by name gets this
+    library.
+    """
     for name in SOURCES:
         shutil.copyfile(Path(__file__).with_name(name), folder / name)
     return compile_library(folder / "driver.c", "libcuda.so.1")
@@ -114,14 +116,15 @@ def _end_when_interrupted() -> None:
 class ProgramDevice:
     """The device of a program: its memory, modules and launches.
 
-    limits: limits of its kernels, by module number and kernel name.
+    limits: limits of its kernels, by module number and kernel name
     addressed: finds memory that a script passes only by its address, given the 64-bit integers
-             among a kernel's arguments and the addresses of tensor maps
-    mapped: addresses of all tensor maps so far
-    machine_code: returns the PTX of machine code that is being loaded; None: there is none
+        among a kernel's arguments and the addresses of tensor maps
+    mapped: addresses of all tensor maps that were encoded so far
+    machine_code: returns the PTX for machine code that is being loaded; None: there is no such
+        function
     errors: errors that calls of the program raised, in order
-    globals: variables whose address the program has, by module number and name; all kernels may
-             access them, also by that address
+    globals: variables whose address the program has requested, by module number and name; all
+        kernels may access them, also by that address
     images: address and size of each module's fat binary or PTX, which is read when it is needed
     """
 
@@ -148,8 +151,9 @@ class ProgramDevice:
         )  # fmt: skip
 
     def start(self, runtime: Path) -> ctypes.CDLL:
-        """Loads the library of `compile_runtime`, whose calls come to this device; the file may
-        then be deleted."""
+        """Loads the library of `compile_runtime`; its functions then call this device. The file may
+        be deleted afterwards.
+        """
         library = ctypes.CDLL(str(runtime), ctypes.RTLD_GLOBAL)
         device = self.launches.device
         known = device.attributes
@@ -165,8 +169,9 @@ class ProgramDevice:
         return library
 
     def load(self, runtime: Path, program: Path, name: str) -> Callable[[Sequence[str]], int]:
-        """Loads the program and returns its `main`, which maps arguments to the exit status; the
-        files may then be deleted. name: name of the program, argv[0]."""
+        """Loads the program and returns its `main`, a function from arguments to the exit status.
+        The files may be deleted afterwards. name: name of the program, argv[0].
+        """
         library, self.name = self.start(runtime), name
         try:
             main = self._loaded(program, library).main
@@ -219,7 +224,9 @@ class ProgramDevice:
             self.modules[number] = Module.from_ptx(self.machine_code())
 
     def has(self, number: int, name: bytes | None) -> int:
-        """Reads a module; returns an error code if it is not PTX, or has no kernel of that name."""
+        """Reads a module and looks for a kernel. Returns an error code if the module is not PTX or
+        has no kernel of that name.
+        """
 
         def read() -> int:
             kernels = self._module(number).kernels
@@ -251,7 +258,7 @@ class ProgramDevice:
         self.allocations[base] = np.ctypeslib.as_array(memory)
 
     def heap(self, size: int) -> bool:
-        """Sets the heap limit of device code's malloc; returns whether it is too late for that."""
+        """Sets the heap limit of malloc in device code; returns whether it is too late to do so."""
         heap = self.launches.heap
         heap.limit = heap.limit if heap.used else size
         return heap.used
@@ -400,7 +407,8 @@ class ProgramDevice:
         return module
 
     def guarded(self, what: str, work: Callable[[], int], wrong: int) -> int:
-        """Calls `work`; exceptions must not propagate through the program's frames.
+        """Calls `work` and converts an exception to an error code, because exceptions must not
+        propagate through the program's C frames.
 
         wrong: the error code for arguments that do not fit
         """
@@ -427,9 +435,10 @@ def missing_functions(
     folder: Path,
     here: Mapping[str, HostFunction] = MappingProxyType({}),
 ) -> ctypes.CDLL:
-    """Loads a library of the functions `names` that the runtime lacks. A function of `here` calls
-    its entry of `tcir_functions`, which has the order of `here`; any other ends the program with a
-    message. The files may then be deleted."""
+    """Loads a library that defines the functions `names`, which the runtime lacks. A function of
+    `here` calls its entry of `tcir_functions`, whose order is that of `here`; any other function
+    ends the program with a message. The files may be deleted afterwards.
+    """
     source = Path(tempfile.mkdtemp(dir=folder)) / "missing.c"
     missing = [name for name in names if name not in here and not hasattr(runtime, name)]
     calls = [f'void {n}(void) {{ tcir_missing("{n}"); }}' for n in missing]

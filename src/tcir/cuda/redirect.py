@@ -1,5 +1,6 @@
-"""Redirects functions of loaded libraries: CUDA's runtime where a library has its own copy, and
-functions that return machine code."""
+"""Redirects functions of loaded libraries: CUDA's runtime, if a library contains its own copy of
+it, and functions that return machine code.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +22,9 @@ _JUMPS = {
 
 
 def redirect(places: Mapping[int, int]) -> None:
-    """Makes each function at an address jump to another one.
+    """Makes each function at an address jump to another function.
 
-    MissingDependencyError on a CPU architecture whose jump instruction is not known.
+    Raises MissingDependencyError on a CPU architecture whose jump instruction is not known.
     """
     jump = _JUMPS.get(platform.machine())
     if jump is None:

@@ -1,5 +1,6 @@
-"""A Python script whose CUDA driver, runtime and compiler of CUDA C++ belong to the simulated
-device: CuPy, cuda.core, numba.cuda and other libraries run unchanged in it."""
+"""Runs a Python script with a simulated CUDA driver, runtime and compiler of CUDA C++. CuPy,
+cuda.core, numba.cuda and other libraries run unchanged in such a script.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ _RUNTIME = re.compile(r"cuda[A-Z]\w*")
 def run_python(given: argparse.Namespace, program: ProgramDevice, runtime: Path) -> int:
     """Runs a script or module; returns the exit status.
 
-    given: the command's arguments
+    given: the parsed arguments of the command
     """
     script = Path(given.program)
     program.name = given.program

@@ -19,8 +19,10 @@ assert set(ELEMENTS) == set(TYPES)
 
 
 def encoded(fields: Sequence[int]) -> bytes:
-    """Encodes the machine's 128 bytes from the fields of runtime.c. IndexError for an unknown value
-    of an enumeration, TensorMapError for invalid sizes."""
+    """Encodes the simulated machine's 128 bytes of a tensor map from the fields that runtime.c
+    passes. Raises IndexError for an unknown value of an enumeration, and TensorMapError for invalid
+    sizes.
+    """
     im2col, element, rank, address = fields[:4]
     anywhere = np.zeros(0, np.uint8)
     kind, fill = ELEMENTS[element], ("zero", "nan")[fields[25]]

@@ -1,5 +1,6 @@
-"""TileLang in a script: its kernels are compiled to PTX, and its host code treats tensors in the
-CPU's memory as tensors of a GPU."""
+"""TileLang in a script: kernels are compiled to PTX, and the host code treats tensors in CPU memory
+as tensors of a GPU.
+"""
 
 from __future__ import annotations
 

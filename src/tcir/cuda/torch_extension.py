@@ -1,5 +1,6 @@
-"""CUDA extensions of PyTorch (`torch.utils.cpp_extension.load_inline` and `load`) in a script: they
-are compiled to PTX, and their tensors are in the CPU's memory."""
+"""CUDA extensions of PyTorch (`torch.utils.cpp_extension.load_inline` and `load`) in a script: the
+extensions are compiled to PTX, and their tensors are in CPU memory.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ _HEADER = Path(__file__).with_name("torch_extension.h")
 
 
 class TensorRecorder(TorchDispatchMode):
-    """Creates tensors for "cuda" on the CPU and records each tensor, C++ code's included.
+    """Creates tensors for the device "cuda" on the CPU and records each tensor, including those
+    that C++ code creates.
 
     made: called with each tensor that an operator returns
     """
@@ -49,7 +51,8 @@ class TensorRecorder(TorchDispatchMode):
 
 
 def compiled_to_ptx(target: str, module: ModuleType, execute: Execute) -> None:
-    """Executes the module `torch.utils.cpp_extension` and makes it compile to PTX of a target.
+    """Executes the module `torch.utils.cpp_extension` and changes it so that it compiles to PTX of
+    a target.
 
     The compiled extensions are stored separately from extensions compiled for a GPU.
     """

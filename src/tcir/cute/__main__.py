@@ -1,4 +1,4 @@
-"""``python -m tcir.cute script.py``: a script of CuTe DSL on the simulated machine."""
+"""``python -m tcir.cute script.py``: runs a CuTe DSL script on the simulated machine."""
 
 from __future__ import annotations
 

@@ -22,7 +22,8 @@ VERSION = 13000
 
 def stand_ins(memory: DlpackMemory, device: SimulatedDevice) -> Iterator[StandIn]:
     """Replacements for functions of `cuda.bindings`, as triples of module, name and function. They
-    present one device that completes work when it is issued."""
+    present one device, which completes work as soon as it is issued.
+    """
     known = device.attributes
     drive, run = driver.CUresult.CUDA_SUCCESS, runtime.cudaError_t.cudaSuccess
     stream, context = driver.CUstream(0), driver.CUcontext(1)
@@ -75,8 +76,9 @@ def stand_ins(memory: DlpackMemory, device: SimulatedDevice) -> Iterator[StandIn
 
 
 class Copies:
-    """Copies and fills, which are executed at once. Sizes of copies are in bytes, of fills in
-    elements."""
+    """Copies and fills of memory, executed at once. Sizes of copies are in bytes, sizes of fills in
+    elements.
+    """
 
     def __init__(self, memory: DlpackMemory) -> None:
         self.memory = memory

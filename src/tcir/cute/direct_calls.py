@@ -1,8 +1,8 @@
-"""Functions compiled with ``--enable-tvm-ffi``, which are called directly with tensors.
+"""Functions compiled with ``--enable-tvm-ffi``, which scripts call directly with tensors.
 
-CuTe DSL's own TVM FFI wrapper calls the GPU's driver, and accepts only tensors on a GPU. Here the
-function is compiled without the wrapper. As the wrapper does, a call checks its arguments against
-the compile-time arguments and packs them in the same way.
+CuTe DSL's own TVM FFI wrapper calls the GPU's driver and accepts only tensors on a GPU. Therefore
+the function is compiled without the wrapper here. A call does the work of the wrapper: it checks
+its arguments against the compile-time arguments, and packs them in the same way.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ Compiled = Callable[..., object]
 
 
 class DirectCalls:
-    """A compiled function. Its attributes are those of the function that CuTe DSL compiled.
+    """A compiled function that is called directly. Its attributes are those of the function that
+    CuTe DSL compiled.
 
     args, kwargs: arguments of `cute.compile`, including those for the compiler
     """

@@ -87,8 +87,8 @@ class Engine:
     """Executes the launches of all functions that CuTe DSL compiles.
 
     dumps:  the folder into which CuTe DSL writes PTX
-    failed: the error that ended the last launch; exceptions cannot propagate through the host
-            code, so the call returns an error code
+    failed: the error that ended the last launch. Exceptions cannot propagate through the compiled
+        host code, so the call returns an error code instead
     """
 
     def __init__(self, launches: Launches, memory: DlpackMemory, dumps: Path) -> None:

@@ -1,4 +1,4 @@
-"""Replacements for a GPU in a CuTe DSL script: devices, benchmarks, torch."""
+"""Replacements for a GPU in a CuTe DSL script: device queries, benchmarks, torch."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OF_TUNING = (
 
 
 class Hardware:
-    """`cutlass.utils.HardwareInfo` of a B200."""
+    """Replacement for `cutlass.utils.HardwareInfo` with the values of a B200."""
 
     def __init__(self, device: SimulatedDevice, device_id: int = 0) -> None:
         self.device = device
@@ -49,10 +49,10 @@ class Hardware:
 
 @contextmanager
 def simulated(launches: Launches, memory: DlpackMemory) -> Iterator[None]:
-    """Context that presents a B200 to CuTe DSL, cuda.bindings and, if installed, torch, in place of
-    real devices.
+    """Context that presents a B200 to CuTe DSL, to cuda.bindings and, if it is installed, to torch,
+    in place of real devices.
 
-    Times of benchmarks are modelled.
+    Benchmarks return modelled times.
     """
 
     def timed(call: Callable[..., object], *args: object, **named: object) -> float:

@@ -1,7 +1,8 @@
-"""Decodes tensor maps that CuTe DSL's host code creates by itself, in the hardware's own form.
+"""Decodes the tensor maps that CuTe DSL's host code creates by itself, in the form that the
+hardware uses.
 
 The form is not documented. This decoder was derived from maps of tensors with known sizes, strides,
-boxes, types and swizzles; it rejects maps with bits that did not occur there.
+boxes, types and swizzles; it rejects maps with bits that did not occur in those maps.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ to tf32, and a bit that is set for elements of 4 bytes or more."""
 
 
 def machine_map(raw: bytes) -> bytes:
-    """Converts a map to the machine's form. LaunchError for a kind of map that was not observed.
+    """Converts a tensor map to the form of the simulated machine. Raises LaunchError for a kind of
+    map that was not observed.
 
-    The 32-bit words are, in order: address (2 words), kinds (1), strides / 16 (4), high bits of the
-    strides (1), dims - 1 (5). The bytes from 55 on are box - 1.
+    The 32-bit words of the original are, in order: address (2 words), kinds (1), strides / 16 (4),
+    high bits of the strides (1), dims - 1 (5). The bytes from 55 on are box - 1.
     """
     address, kinds = struct.unpack_from("<QI", raw)
     words = struct.unpack_from("<16I", raw)
@@ -58,8 +60,9 @@ def machine_map(raw: bytes) -> bytes:
 
 
 def with_machine_maps(raw: bytes, align: int, held: tuple[tuple[int, int], ...]) -> bytes:
-    """A kernel parameter with its tensor maps converted to the machine's form. A map is 128 bytes
-    at a multiple of 64 bytes and begins with an address inside one of the ranges `held`.
+    """Returns a kernel parameter with its tensor maps converted to the form of the simulated
+    machine. A tensor map is recognised as 128 bytes at a multiple of 64 bytes that begin with an
+    address inside one of the ranges `held`.
 
     held: first address, and last address + 1, of each memory
     """

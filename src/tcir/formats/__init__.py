@@ -1,7 +1,8 @@
 """Narrow number formats with block scales: NVFP4, MXFP4, MXFP6, MXFP8 (see
 docs/reference/formats.md).
 
-Needs only NumPy and ml_dtypes: neither MLIR nor the simulated machine, which has its own decoders.
+This package needs only NumPy and ml_dtypes. It uses neither MLIR nor the simulated machine, which
+has its own decoders.
 """
 
 from .block import FORMATS as FORMATS

@@ -1,4 +1,6 @@
-"""Block formats: element, block length and scale, under their usual names."""
+"""Block formats by their usual names: each is an element format, a block length and a scale
+type.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,11 @@ from .scales import check_scale
 
 @dataclass(frozen=True)
 class BlockFormat:
-    """Elements that share a scale in blocks of ``block`` along k.
+    """A format in which ``block`` consecutive elements along k share a scale.
 
-    FormatError for combinations that the hardware does not support: blocks of 32 have ue8m0 scales
-    and any element, blocks of 16 have e2m1 elements and either scale type (PTX ISA 9.7.16.10.7,
-    tables of scale_vec sizes).
+    Raises FormatError for combinations that the hardware does not support. Blocks of 32 must have
+    ue8m0 scales and may have any element; blocks of 16 must have e2m1 elements and may have either
+    scale type (PTX ISA 9.7.16.10.7, tables of scale_vec sizes).
     """
 
     element: str
@@ -49,12 +51,13 @@ class BlockFormat:
 
     @property
     def has_global_scale(self) -> bool:
-        """Whether the format has a global scale: true with ue4m3 scales, whose range is too small
-        for a tensor."""
+        """Whether the format has a global scale. Formats with ue4m3 scales do, because the range of
+        ue4m3 is too small for a whole tensor.
+        """
         return self.scale == "ue4m3"
 
     def scales_of(self, k: int) -> int:
-        """Number of blocks in a row of k elements; the last may be short."""
+        """Number of blocks in a row of k elements; the last block may be short."""
         return -(-k // self.block)
 
 

@@ -1,8 +1,9 @@
-"""Floats to block-scaled numbers and back.
+"""Converts floats to block-scaled numbers and back.
 
-All arithmetic is exact up to one rounding per result. The quotient of a float32 input and a scale
-is either a tie between two codes or differs from every tie by more than 2^-31 of its size.
-Computed in float64 and then rounded, it therefore gets the code of the exact quotient.
+All arithmetic is exact up to one rounding per result. The reason is that the quotient of a float32
+input and a scale either is exactly in the middle of two codes (a tie), or differs from every tie by
+more than 2^-31 of its size. Therefore the quotient computed in float64 is rounded to the same code
+as the exact quotient.
 """
 
 from __future__ import annotations
@@ -36,10 +37,12 @@ INPUTS: tuple[type, ...] = (np.float16, ml_dtypes.bfloat16, np.float32)
 
 @dataclass(frozen=True, eq=False)
 class BlockScaled:
-    """``x[..., k] ≈ element(codes[..., k]) · scale(scales[..., k // block]) · global_scale``.
+    """Block-scaled numbers: ``x[..., k] ≈ element(codes[..., k]) · scale(scales[..., k // block]) ·
+    global_scale``.
 
     codes: uint8 [..., K], one element per byte (see `pack`). scales: uint8 [..., ceil(K / block)],
-    row-major (see `to_blocked`). global_scale: float32 > 0, 1 where the format has none.
+        row-major (see `to_blocked`). global_scale: float32 > 0; 1 if the format has no global
+        scale.
     """
 
     format: BlockFormat
@@ -76,18 +79,19 @@ def quantise(
     rounding: str = "floor",
     nonfinite: Literal["nan", "error"] = "nan",
 ) -> BlockScaled:
-    """Quantises along the last axis: one scale per block; elements are divided by the *rounded*
-    scale.
+    """Quantises along the last axis, with one scale per block; elements are divided by the
+    *rounded* scale.
 
     x:            float16, bfloat16 or float32 [..., K], any K; a short last block has its own scale
-    global_scale: NVFP4 only; None: `nvfp4_global_scale`
-    rounding: rounding of ue8m0 scales, see `ue8m0_of_amax`; ue4m3 scales are amax / (6 g), rounded
-                  to nearest even
-    nonfinite:    "nan": a block with a NaN or an infinity gets a NaN scale and codes 0, so all of
-                  it decodes to NaN; "error": FormatError with the first position
+    global_scale: NVFP4 only; None: the result of `nvfp4_global_scale`
+    rounding:     rounding of ue8m0 scales, see `ue8m0_of_amax`. ue4m3 scales are amax / (6 g),
+                  where g is the global scale, rounded to nearest even
+    nonfinite:    "nan": a block with a NaN or an infinity gets a NaN scale and codes 0, so that all
+                  of it decodes to NaN; "error": raises FormatError with the first position
 
-    A block of zeros has the scale code 0x00, codes 0 and the signs of its zeros. An NVFP4 block
-    with a non-zero element has at least the scale 2^-9 (0x01): a scale rounded to 0 would lose it.
+    A block of zeros has the scale code 0x00 and codes 0 with the signs of its zeros. An NVFP4 block
+    with a non-zero element has at least the scale 2^-9 (0x01), because a scale rounded to 0 would
+    lose the element.
     """
     f = block_format(format)
     x = _input(x)
@@ -136,8 +140,8 @@ def _quantise(
 def dequantise(q: BlockScaled, dtype: DTypeLike = np.float32) -> NDArray[Any]:
     """Decodes `q`: element · scale · global scale.
 
-    dtype: float64 (exact) or float32 (rounded once; infinity beyond its range, as in IEEE 754). A
-    NaN scale makes its whole block NaN, zeros included.
+    dtype: float64 (exact) or float32 (rounded once; a number beyond its range becomes infinity, as
+        in IEEE 754). A NaN scale makes its whole block NaN, zeros included.
     """
     target = np.dtype(dtype)
     if target not in (np.dtype(np.float32), np.dtype(np.float64)):
@@ -159,11 +163,13 @@ def dequantise(q: BlockScaled, dtype: DTypeLike = np.float32) -> NDArray[Any]:
 
 
 def nvfp4_global_scale(x: NDArray[Any]) -> np.float32:
-    """amax / (448 · 6) in float32: the global scale for which the largest block scale is 448.
+    """Returns amax / (448 · 6) in float32, the global scale for which the largest block scale is
+    448.
 
-    amax is the maximum over the finite numbers of x; the result is 1 if all are zero, and at least
-    2^-126, since hardware that flushes subnormals would read less as 0. (For the largest float32, 6
-    · 448 · g is finite.)
+    amax is the maximum magnitude of the finite numbers of x. The result is 1 if all of them are
+    zero. It is at least 2^-126, because hardware that flushes subnormals would read a smaller
+    number as 0. (For the largest float32, the product 6 · 448 · g with the global scale g is
+    finite.)
     """
     x = _input(x)
     amax = np.float64(0)
@@ -177,10 +183,11 @@ def nvfp4_global_scale(x: NDArray[Any]) -> np.float32:
 
 
 def alpha(a: BlockScaled, b: BlockScaled) -> np.float32:
-    """The factor gA · gB, by which a contraction of codes and block scales of `a` and `b` is
-    multiplied.
+    """The product gA · gB of the global scales of `a` and `b`, by which a contraction of their
+    codes and block scales must be multiplied.
 
-    FormatError if the product is not a normal float32: the result would be zero or infinite.
+    Raises FormatError if the product is not a normal float32, because the result would be zero or
+    infinite.
     """
     product = np.float64(a.global_scale) * np.float64(b.global_scale)
     if not SMALLEST_NORMAL <= product <= np.finfo(np.float32).max:

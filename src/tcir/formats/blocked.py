@@ -1,8 +1,8 @@
-"""Block scales in memory: row-major, or in blocks of 512 bytes, 128 rows x 4 scales.
+"""Layouts of block scales in memory: row-major, or in blocks of 512 bytes for 128 rows x 4 scales.
 
-Rows are rows of A or columns of B; k is the last dimension. A scale is in block ``(row / 128, scale
-/ 4)``; the blocks of 128 rows are consecutive. Sources: cuBLAS, "1D block scaling factors layout";
-CUTLASS ``sm100_blockscaled_layout.hpp``.
+Rows are rows of A or columns of B; k is the last dimension. In the blocked layout, a scale is in
+block ``(row / 128, scale / 4)``, and the blocks of the same 128 rows are consecutive. Sources:
+cuBLAS, "1D block scaling factors layout"; CUTLASS ``sm100_blockscaled_layout.hpp``.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ ROWS, SCALES, BLOCK_BYTES = 128, 4, 512
 
 
 def blocked_bytes(rows: int, scales: int) -> int:
-    """Bytes of rows x scales in this layout, padding included."""
+    """Number of bytes of rows x scales in the blocked layout, padding included."""
     _check_extent(rows, scales)
     return -(-rows // ROWS) * -(-scales // SCALES) * BLOCK_BYTES
 
 
 def blocked_offset(row: Any, scale: Any, scales: int) -> NDArray[np.int64]:
-    """Byte offset of a scale of an operand with `scales` scales per row; vectorised.
+    """Byte offset of a scale in the blocked layout of an operand with `scales` scales per row;
+    accepts arrays.
 
-    ``(row % 32) · 16 + (row % 128) / 32 · 4 + scale % 4`` within its block.
+    The offset within the block is ``(row % 32) · 16 + (row % 128) / 32 · 4 + scale % 4``.
     """
     r, s = np.asarray(row, dtype=np.int64), np.asarray(scale, dtype=np.int64)
     if (r < 0).any() or (s < 0).any() or (s >= scales).any():
@@ -61,7 +62,9 @@ def to_blocked(scales: Codes) -> Codes:
 
 
 def from_blocked(blocked: Codes, rows: int, scales: int) -> Codes:
-    """The inverse of `to_blocked`, without padding. FormatError unless the blocks fit."""
+    """Inverse of `to_blocked`; removes the padding. Raises FormatError unless the blocks have the
+    right shape.
+    """
     check_codes(blocked, 8, "scale")
     _check_extent(rows, scales)
     down, across = -(-rows // ROWS), -(-scales // SCALES)

@@ -20,7 +20,7 @@ Codes = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class Element:
-    """A format of 1 + ``exponent_bits`` + ``mantissa_bits`` bits."""
+    """A floating-point format of 1 + ``exponent_bits`` + ``mantissa_bits`` bits."""
 
     name: str
     exponent_bits: int
@@ -34,12 +34,12 @@ class Element:
 
     @property
     def bits(self) -> int:
-        """Width of a code."""
+        """Width of a code in bits."""
         return 1 + self.exponent_bits + self.mantissa_bits
 
     @property
     def smallest_exponent(self) -> int:
-        """Exponent of the smallest normal value, and of the subnormal ones."""
+        """Exponent of the smallest normal value, and of the subnormal values."""
         return 1 - self.bias
 
     @property
@@ -67,7 +67,7 @@ ELEMENTS: dict[str, Element] = {
 
 
 def element(name: str) -> Element:
-    """Looks up an element format by name; FormatError if there is none."""
+    """Looks up an element format by name; raises FormatError if there is none."""
     try:
         return ELEMENTS[name]
     except KeyError:
@@ -80,10 +80,10 @@ def encode(values: Any, name: str) -> Codes:
     """Encodes real numbers: rounds to nearest, ties to the even code, and saturates (as ``cvt``
     does).
 
-    values: any float array, float64 included, rounded once. Numbers beyond the largest value,
-    infinities included, give that value with their sign. NaN gives 0x7F in e4m3 and e5m2, and the
-    positive largest value in formats without NaN (PTX ISA, ``cvt.rn.satfinite``). The sign of zero
-    is kept.
+    values: any float array, float64 included; each value is rounded once. Numbers beyond the
+        largest value, including infinities, become the largest value with their sign. NaN becomes
+        0x7F in e4m3 and e5m2, and the positive largest value in formats without NaN (PTX ISA,
+        ``cvt.rn.satfinite``). The sign of zero is kept.
     """
     e = element(name)
     shape = np.shape(values)
@@ -105,7 +105,7 @@ def encode(values: Any, name: str) -> Codes:
 
 
 def decode(codes: Codes, name: str) -> NDArray[np.float32]:
-    """Decodes codes exactly. FormatError where bits above the format's width are set."""
+    """Decodes codes exactly. Raises FormatError if bits above the format's width are set."""
     check_codes(codes, element(name).bits, name)
     return table(name).take(codes)
 

@@ -1,6 +1,7 @@
-"""Codes of 2, 4 and 6 bits in bytes: dense, and in the padded 16-byte units of shared memory.
+"""Packs codes of 2, 4 and 6 bits into bytes: densely, or in the padded 16-byte units of shared
+memory.
 
-Codes of one byte each need no packing: fp8 is stored like this, and so is fp6 in registers (``cvt``
+Codes stored one per byte need no packing: this is how fp8 is stored, and fp6 in registers (``cvt``
 leaves each value in the low six bits of a byte). Rows (the last axis) are packed separately.
 """
 
@@ -75,12 +76,14 @@ def unpack(packed: Codes, bits: int, k: int) -> Codes:
 
 
 def pack_units(codes: Codes, bits: int) -> Codes:
-    """Packs into padded units, the form that the kinds f8f6f4 and mxf8f6f4 read from shared memory.
+    """Packs codes into padded units, the form in which the kinds f8f6f4 and mxf8f6f4 read them from
+    shared memory.
 
-    Each 16 codes lie densely at the start of 16 bytes (``b4x16_p64``: 8, ``b6x16_p32``: 12); the
-    rest is 0 here and unspecified in general (PTX ISA 9.7.16.10.4; TMA writes this form for the
-    types 16U4_ALIGN16B and 16U6_ALIGN16B). uint8 [..., K] -> [..., 16 · ceil(K / 16)]; codes beyond
-    K are 0. In global memory the same codes are dense, 8 or 12 bytes per 16: `pack`.
+    Each 16 codes are packed densely at the start of a unit of 16 bytes. They fill 8 bytes
+    (``b4x16_p64``) or 12 bytes (``b6x16_p32``); the rest of the unit is 0 here and unspecified in
+    general (PTX ISA 9.7.16.10.4; TMA writes this form for the types 16U4_ALIGN16B and
+    16U6_ALIGN16B). uint8 [..., K] -> [..., 16 · ceil(K / 16)]; codes beyond K are 0. In global
+    memory the same codes are dense, 8 or 12 bytes per 16 codes: see `pack`.
     """
     _check_unit(bits)
     check_codes(codes, bits, f"{bits}-bit")

@@ -37,9 +37,9 @@ def check_scale(name: str) -> None:
 
 
 def decode_scale(codes: Codes, name: str) -> NDArray[np.float32]:
-    """Decodes scale codes exactly; NaN for 0xFF (ue8m0) and 0x7F (ue4m3).
+    """Decodes scale codes exactly. The codes 0xFF (ue8m0) and 0x7F (ue4m3) are NaN.
 
-    Bit 7 of ue4m3 is ignored, as in the tensor core: 0xFF is also NaN.
+    Bit 7 of ue4m3 is ignored, as in the tensor core, so 0xFF is also NaN there.
     """
     check_scale(name)
     check_codes(codes, 8, name)
@@ -58,8 +58,9 @@ def _scale_table(name: str) -> NDArray[np.float32]:
 
 
 def encode_ue4m3(values: Any) -> Codes:
-    """Encodes numbers ≥ 0 as ue4m3: rounds to nearest even, saturates at 448 (0x7E); NaN gives
-    0x7F."""
+    """Encodes numbers ≥ 0 as ue4m3: rounds to nearest even and saturates at 448 (0x7E); NaN becomes
+    0x7F.
+    """
     x = np.asarray(values, dtype=np.float64)
     if (x < 0).any():
         raise FormatError("ue4m3 scale", np.nanmin(x), "a number ≥ 0", "the format has no sign")

@@ -1,2 +1,3 @@
-"""Code that the ONNX and JAX doors share: a whole model as one `linalg` program, its line of the
-table, and the import as a checked step."""
+"""Code that the front ends (doors) for ONNX and JAX share: a whole model as one `linalg` program,
+its line of the table of parts, and the check of the import.
+"""

@@ -1,4 +1,4 @@
-"""The import as a checked step: compares a model in its framework with the imported `linalg`."""
+"""Checks an import: compares a model in its framework with the imported `linalg` program."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ DRAWS = ("N(0, 1)", "[0, 1)")
 
 @dataclass(frozen=True)
 class ProgramOrigin:
-    """Origin of a program.
+    """The model from which a program was imported.
 
     name:       name of the report's line, such as "ONNX → linalg"
     reference:  library that computes the reference
     exact, own: functions from arrays of the program's types to results; `exact` computes in f64,
-                `own` in the types of the model with sums in f32
+        `own` in the types of the model with sums in f32
     roundings:  allowed error beyond that of the reference, by type, in roundings of the largest
-                result; 1 for other types
+                result; 1 for types that are not listed
     """
 
     name: str
@@ -50,7 +50,7 @@ class ProgramOrigin:
 
 @dataclass(frozen=True)
 class Executed:
-    """Results of a program for some arguments. kind: description of the arguments, for messages"""
+    """Results of a program for some arguments. kind: description of the arguments, for messages."""
 
     kind: str
     given: Sequence[Array]
@@ -62,7 +62,9 @@ Results = tuple[str, Sequence[Array], Sequence[Array], Sequence[Array]]
 
 
 def executed(mlir: str, given: Sequence[Array]) -> list[Array]:
-    """Executes a program in numpy; returns its results. Raises `Error` if an op has no rule."""
+    """Executes a program in numpy; returns its results. Raises `Error` if there is no rule for an
+    op.
+    """
     with mlir_context() as context:
         module = inlined(load_module(mlir, context))
         signature = signature_of(module)
@@ -74,7 +76,7 @@ def executed(mlir: str, given: Sequence[Array]) -> list[Array]:
 
 
 def signless(array: Array, dtype: np.dtype) -> Array:
-    """The array in C order; integers are viewed with the signedness of `dtype`."""
+    """Returns the array in C order; integers are viewed as signed or unsigned, as `dtype` is."""
     array = np.asarray(array, order="C")
     alike = array.dtype != dtype and array.dtype.kind in "iu" and dtype.kind in "iu"
     return array.view(dtype) if alike and array.itemsize == dtype.itemsize else array
@@ -83,14 +85,15 @@ def signless(array: Array, dtype: np.dtype) -> Array:
 def checked(
     source: ProgramOrigin, mlir: str, seed: int = 0, known: Sequence[Executed] = ()
 ) -> Line:
-    """The line of a report that compares the results of `mlir` with those of `source` in f64.
+    """Returns the line of a report that compares the results of `mlir` with those of `source` in
+    f64.
 
-    The line is `different` if the error exceeds 1.5 times the reference's own plus `ROUNDINGS` of
-    the largest result, or if NaN and infinities are in other elements. It is `incomplete` if the
-    reference cannot run the model, or a result of the reference has no finite element for any of
-    the arguments.
+    The line is `different` if the error exceeds 1.5 times the error of the reference in the model's
+    own types plus `ROUNDINGS` of the largest result, or if NaN and infinities are in other elements
+    than in the reference. It is `incomplete` if the reference cannot run the model, or if a result
+    of the reference has no finite element for any of the arguments.
 
-    known: results of `mlir` for arguments other than the drawn ones
+    known: results of `mlir` for arguments other than the ones that are drawn
     """
     started = time.perf_counter()
     line = Line(0, source.name, level="tensor")

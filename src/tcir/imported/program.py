@@ -19,7 +19,7 @@ from tcir.validation.report import Report
 
 @dataclass(frozen=True)
 class ModelPart:
-    """Ops of a model and the kernel that computes them.
+    """The ops of a model, and the kernel that computes them.
 
     mlir:     the program that was compiled
     pipeline: the pipeline that compiled it
@@ -35,7 +35,7 @@ class ModelPart:
 
 
 def lowered(ops: Sequence[str], pipeline: str, kernel: Kernel) -> str:
-    """Line of a table for ops that became a kernel."""
+    """Line of the table for ops that became a kernel."""
     launches = len(kernel.launches.launches)
     return f"{', '.join(ops)}: {pipeline}, {launches} launch{'es' * (launches > 1)}"
 

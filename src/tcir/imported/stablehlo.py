@@ -1,7 +1,8 @@
-"""Converts StableHLO to `linalg` with the command `torch-mlir-opt` of the bindings' wheel.
+"""Converts StableHLO to `linalg` with the command `torch-mlir-opt`, which is part of the wheel of
+the MLIR bindings.
 
-The bindings themselves cannot parse the dialect. The command is a process of its own: if a program
-crashes it, this process raises an error.
+The bindings themselves cannot parse StableHLO. The command runs in a process of its own; if a
+program crashes it, this process raises an error.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""A time model: events of the machine, constants with sources, timelines. Modelled, never
-measured."""
+"""A time model: it computes timelines from the events of the simulated machine and a table of
+constants with their sources. All its times are modelled, not measured.
+"""
 
 from tcir.time.constants import CONSTANTS, Constants, alternatives, disputed
 from tcir.time.engine import Surroundings, simulate

@@ -1,4 +1,6 @@
-"""Public micro-benchmarks as streams of events, and their modelled times."""
+"""Public micro-benchmarks, written as streams of events, and the times that the model gives for
+them.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,13 @@ def chain(
 
 
 def interval(c: Constants, n: int, *, m: int = 128, group: int = 1, a_in: str = "smem") -> float:
-    """Cycles between consecutive mma, averaged over 256 after the first."""
+    """Cycles between consecutive mma, averaged over the 256 mma after the first."""
     long, one = (chain(c, n, count, m=m, group=group, a_in=a_in) for count in (257, 1))
     return (long - one) / 256
 
 
 def commit_and_wait(c: Constants) -> float:
-    """Cycles of a commit and its wait without earlier operations."""
+    """Cycles of a commit and its wait if no operation was issued before."""
     warp = WarpTrack(EventStream(), 0)
     warp.wait(warp.commit())
     return simulate(warp.stream, c).cycles
@@ -49,9 +51,10 @@ def copies(c: Constants, nbytes: int, count: int = 1) -> float:
 
 
 def copy_beside_mma(c: Constants, n: int, steps: int = 1, how: str = "together") -> float:
-    """Cycles per step, which copies 2 KB for the next step and executes an mma.
+    """Cycles of a step that copies 2 KB for the next step and executes an mma.
 
-    how: together: one warp, one wait for both; apart: a wait after the copy; warps: a warp for each
+    how: together: one warp, one wait for copy and mma; apart: one warp that waits after the copy;
+        warps: one warp for the copy and one for the mma
     """
     stream = EventStream()
     issuer, copier = WarpTrack(stream, 0), WarpTrack(stream, 1 if how == "warps" else 0)
@@ -86,7 +89,9 @@ def tmem_bandwidth(c: Constants) -> float:
 
 
 def one_box(c: Constants, nbytes: int, *, all_sms: bool) -> float:
-    """Cycles of a TMA load and its wait; with `all_sms`, all SMs load from global memory."""
+    """Cycles of a TMA load of one box and its wait; with `all_sms`, all SMs load from global memory
+    at the same time.
+    """
     warp = WarpTrack(EventStream(), 0)
     warp.wait(warp.load(nbytes))
     around = Surroundings(target_of(c.target).sms, 1.0) if all_sms else Surroundings()
@@ -94,7 +99,9 @@ def one_box(c: Constants, nbytes: int, *, all_sms: bool) -> float:
 
 
 def throughput(c: Constants, in_flight: int, box: int = 4 * KB, count: int = 400) -> float:
-    """TB/s of all SMs together if each keeps `in_flight` bytes of boxes in flight."""
+    """Throughput in TB/s of all SMs together if each SM keeps `in_flight` bytes of TMA boxes in
+    flight.
+    """
     warp, loads = WarpTrack(EventStream(), 0), list[int]()
     for number in range(count):
         if number >= in_flight // box:

@@ -1,4 +1,5 @@
-"""Builds streams of events by hand: micro-benchmarks and published kernels, for the model.
+"""Builds streams of events by hand, for micro-benchmarks and published kernels that the model is
+tested on.
 
 stream = EventStream(kernel="one mma")
 warp = Warp(stream, 0)
@@ -15,7 +16,9 @@ from tcir.machine.events import Event, EventStream
 
 @dataclass(frozen=True)
 class WarpTrack:
-    """Appends events of one warp; each call returns an index for the `after` of other events."""
+    """Appends events of one warp. Each call returns the index of its event, which other events can
+    name in `after`.
+    """
 
     stream: EventStream
     number: int

@@ -29,7 +29,7 @@ SMALL_STAGE, LARGE_STAGE = 32 << 10, 48 << 10
 class Figure:
     """A number with its source.
 
-    confidence: ``measured``, ``calculated`` from measured figures, ``vendor``, or ``assumed``
+    confidence: ``measured``, ``calculated`` from measured numbers, ``vendor``, or ``assumed``
     """
 
     value: float
@@ -39,7 +39,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Constant:
-    """One number of the model, by target; several answers where sources disagree."""
+    """One number of the model, by target; it has several answers if sources disagree."""
 
     name: str
     unit: str
@@ -523,14 +523,15 @@ CONSTANTS: Mapping[str, Constant] = {constant.name: constant for constant in _CO
 
 
 def is_timed(name: str) -> bool:
-    """Whether a target has constants; a target that a user adds has none."""
+    """Whether the model has constants for a target; it has none for a target that a user adds."""
     known = CONSTANTS["hbm"].figures
     return name in known or name.removesuffix("a") in known
 
 
 def target_of(name: str) -> Target:
-    """Returns the target whose constants the target `name` has: itself, or another (see `TIMED`).
-    LaunchError if it has no constants."""
+    """Returns the target whose constants the model uses for the target `name`: this target, or
+    another one (see `TIMED`). Raises LaunchError if there are none.
+    """
     plain = name if name in TIMED else name.removesuffix("a")
     if not is_timed(name):
         raise LaunchError(
@@ -542,11 +543,12 @@ def target_of(name: str) -> Target:
 
 @dataclass(frozen=True)
 class Constants:
-    """The table for one target, with an answer to each disputed constant.
+    """The constants of one target, with one answer chosen for each constant on which sources
+    disagree.
 
     choices: constant -> answer, for answers other than the default
 
-    LaunchError for another answer names the allowed ones.
+    Raises LaunchError for an unknown answer; the error names the allowed ones.
     """
 
     target: str
@@ -577,7 +579,9 @@ class Constants:
         return cls(target, choices)
 
     def figure(self, name: str) -> Figure:
-        """Returns the number in force, with its source; LaunchError if the target has none."""
+        """Returns the number that is in use for a constant, with its source; raises LaunchError if
+        the target has none.
+        """
         figures = CONSTANTS[name].figures.get(self.target)
         if figures is None:
             raise LaunchError(
@@ -587,7 +591,9 @@ class Constants:
         return figures[self.choices.get(name, next(iter(figures)))]
 
     def l2_port(self, stage_bytes: float) -> float:
-        """Returns the B/clk from L2 into one SM whose loads fill stages of `stage_bytes` bytes."""
+        """Returns the bytes per cycle from L2 into one SM whose loads fill stages of `stage_bytes`
+        bytes.
+        """
         small = self["l2-port"]
         if self.target not in CONSTANTS["l2-port-large"].figures:
             return small
@@ -595,7 +601,7 @@ class Constants:
         return small + min(max(large, 0.0), 1.0) * (self["l2-port-large"] - small)
 
     def values(self) -> dict[str, float]:
-        """Returns the numbers in force of all constants that the target has."""
+        """Returns the number in use for each constant that the target has."""
         return {name: self[name] for name, c in CONSTANTS.items() if self.target in c.figures}
 
     def __getitem__(self, name: str) -> float:

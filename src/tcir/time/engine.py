@@ -1,8 +1,8 @@
 """Assigns times to events: an operation waits for its warp, its dependences, and its resources.
 
 The order of a warp's events is kept. An asynchronous operation occupies its warp while it is
-issued, then its resources; a wait blocks its warp until the awaited operations are complete.
-Everything here is modelled, from the constants of one target.
+issued, and then its resources. A wait blocks its warp until the awaited operations are complete.
+All times are modelled, from the constants of one target.
 """
 
 from __future__ import annotations
@@ -38,15 +38,17 @@ another."""
 
 
 def loaded_bytes(event: Event, sector: float) -> float:
-    """Returns the bytes that a load reads from L2; a load by threads reads whole sectors, each
-    once."""
+    """Returns the bytes that a load reads from L2. A load by threads reads whole sectors, and each
+    sector once.
+    """
     sectors = event.detail.get("sectors")
     return int(event.detail["bytes"]) if sectors is None else int(sectors) * sector
 
 
 def stages(stream: EventStream) -> dict[int, int]:
-    """Maps each load to the bytes of its stage: all loads of its CTA that one mbarrier wait waits
-    for."""
+    """Maps each load to the bytes of its stage. A stage consists of all loads of a CTA that one
+    wait at an mbarrier waits for.
+    """
     found: dict[int, int] = {}
     for event in stream:
         if event.op == "mbarrier.wait":
@@ -61,12 +63,13 @@ def stages(stream: EventStream) -> dict[int, int]:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """The state of the GPU outside the events of one SM.
+    """The state of the GPU as far as it influences the events of one SM.
 
     active_sms:   number of SMs that share global memory
     hbm_fraction: fraction of the loaded bytes that miss in L2
-    residents:    CTAs (or clusters) that an SM holds at a time, all like the recorded ones
-    ctas:         CTAs that the SM executes in all: when one ends, the next starts
+    residents:    number of CTAs (or clusters) that an SM holds at a time, all like the recorded
+                  ones
+    ctas:         total number of CTAs that the SM executes; when one ends, the next starts
     """
 
     active_sms: int = 1
@@ -76,7 +79,7 @@ class Surroundings:
 
     @property
     def count(self) -> int:
-        """Number of CTAs in all, at least the initial residents."""
+        """Total number of CTAs, at least the number of initial residents."""
         return max(self.ctas, self.residents)
 
 

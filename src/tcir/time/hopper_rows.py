@@ -1,7 +1,7 @@
-"""Public measurements of wgmma, each with the model's prediction.
+"""Public measurements of wgmma, each with the prediction of the model.
 
-All are from source GH (`tcir.time.constants`), in cycles of a GH200's SM or FLOP per cycle. Rows
-that are *fit* fixed constants; the others are held out.
+All measurements are from source GH (`tcir.time.constants`), in cycles of a GH200's SM or in FLOP
+per cycle. The constants were determined from the rows marked *fit*; the other rows were held out.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ def round_trip(c: Constants, n: int) -> float:
 
 
 def rate(c: Constants, pending: int, warpgroups: int) -> float:
-    """FLOP per cycle of m64n64k16 in groups of 32, of which all but `pending` are waited for."""
+    """FLOP per cycle of m64n64k16 wgmma, issued in groups of 32; all groups except the last
+    `pending` are waited for.
+    """
 
     def cycles(rounds: int) -> float:
         stream = EventStream()
@@ -105,12 +107,12 @@ def _first(line: Timeline) -> float:
 
 
 def per_step(c: Constants) -> float:
-    """Cycles of a step of the main loop."""
+    """Cycles per step of the main loop."""
     return (main_loop(c, 64).cycles - main_loop(c, 32).cycles) / 32
 
 
 def beside_steps(c: Constants) -> float:
-    """Cycles after the main loop's first wgmma that are independent of the number of steps."""
+    """Cycles after the first wgmma of the main loop that do not depend on the number of steps."""
     line = main_loop(c, 64)
     return line.cycles - _first(line) - 64 * per_step(c)
 

@@ -1,7 +1,9 @@
-"""Published GEMM kernels for sm_100a as streams of events, from the descriptions of their authors.
+"""Published GEMM kernels for sm_100a as streams of events, built from the descriptions that their
+authors give.
 
-They compute C = A * B of 16-bit operands, K-major, with tcgen05.mma; a CTA (or pair) computes tiles
-of 128 (256) rows. The options are the differences between the steps of public optimisation guides.
+The kernels compute C = A * B of 16-bit, K-major operands with tcgen05.mma. A CTA computes tiles of
+128 rows, a CTA pair tiles of 256 rows. The options of `Gemm` are the differences between the steps
+of public optimisation guides.
 """
 
 from __future__ import annotations
@@ -22,15 +24,16 @@ EPILOGUE_WARPS = 4
 class Gemm:
     """One kernel.
 
-    n, k:         columns of C and depth of A and B in a stage; n is that of the whole pair
+    n, k:         columns of C, and depth of A and B, in a stage; n is that of the whole pair
     inner:        bytes of a row of the TMA boxes; boxes: number of boxes of A, and of B, in a stage
-    roles:        whether one warp loads and another issues mma; else one does both
+    roles:        whether one warp loads and another issues mma; if not, one warp does both
     ahead:        without roles: number of stages that are loaded before the step that uses them
-    each:         without roles: whether a step waits for its mma before the next one begins
+    each:         without roles: whether a step waits for its mma before the next step begins
     accumulators: 2: the epilogue of one tile overlaps the mma of the next (persistent kernels)
     columns:      columns of a tcgen05.ld in the epilogue
     store:        direct: 16 bytes per thread and column group; element: 2 bytes; tma: through
-                  shared memory, all at once; tiled: like tma, in pieces of `columns`
+                  shared memory, the whole tile at once; tiled: like tma, in pieces of `columns`
+                  columns
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The phases of mbarriers in a timeline: from the first arrival to the last wait for it."""
+"""The phases of mbarriers in a timeline, each from its first arrival to the last wait for it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ OFFSET = 0xFFFFFF
 
 @dataclass(frozen=True)
 class BarrierPhase:
-    """A phase of an mbarrier that was waited for. Times are in cycles.
+    """A phase of an mbarrier for which a warp waited. Times are in cycles.
 
-    start: when the first operation that completes it started; end: when the first wait was over
+    start: when the first operation that completes the phase started; end: when the first wait for
+        it ended
     """
 
     cta: int

@@ -1,7 +1,8 @@
-"""Peak rates of tensor cores by kind, from the products per cycle.
+"""Peak rates of tensor cores by kind, computed from the products per cycle.
 
-NVIDIA's table for Blackwell gives a tensor core's M x N x K per cycle; an SM has four. The rates
-of earlier tensor cores are vendor data. Modelled at a stated clock, never measured here.
+NVIDIA's table for Blackwell gives M x N x K per cycle of one tensor core; an SM has four tensor
+cores. The rates of earlier generations are vendor data. The rates are modelled for a stated clock,
+and were not measured by this project.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ TENSOR_CORES = 4
 
 @dataclass(frozen=True)
 class Rate:
-    """Rate of one tensor core: m * n * k products in a cycle.
+    """Rate of one tensor core: m * n * k products per cycle.
 
-    block: elements that share a scale, and the scale's types; 0 without scales
+    block: number of elements that share a scale, and the type of the scale; 0 without scales
     """
 
     kind: str
@@ -31,7 +32,7 @@ class Rate:
 
     @property
     def flop_per_cycle(self) -> int:
-        """FLOPs of one SM per cycle; a product and its addition are two."""
+        """FLOPs of one SM per cycle; a product and its addition count as two."""
         return 2 * self.m * self.n * self.k * TENSOR_CORES
 
 
@@ -63,14 +64,18 @@ _BEFORE = {"mxf8f6f4": "f8f6f4", "mxf4": "f8f6f4", "mxf4nvf4": "f8f6f4"}
 
 
 def pflops(kind: str, target: str, clock_ghz: float | None = None) -> float:
-    """Dense peak in PFLOP/s (or POP/s), all SMs, at the default clock unless another is given."""
+    """Dense peak rate of all SMs in PFLOP/s (or POP/s), at the default clock unless another clock
+    is given.
+    """
     clock = clock_ghz or Constants(target)["clock"]
     chip = target_of(target)
     return RATES_BY_KIND[chip.name][kind].flop_per_cycle * chip.sms * clock / 1e6
 
 
 def ratio_to_hopper(kind: str, target: str) -> float:
-    """Rate per SM and cycle, relative to the widest kind of Hopper that can represent the type."""
+    """Rate per SM and cycle, relative to the rate of the widest kind of Hopper that can represent
+    the type.
+    """
     here = RATES_BY_KIND[target_of(target).name][kind]
     return here.flop_per_cycle / RATES_BY_KIND["sm_90"][_BEFORE.get(kind, kind)].flop_per_cycle
 

@@ -18,7 +18,9 @@ class Resource:
     busy: float = 0.0
 
     def take(self, at: float, cycles: float) -> tuple[float, float]:
-        """Serves a request of `cycles` made at `at`; returns when it starts and ends."""
+        """Serves a request that occupies the resource for `cycles` and was made at time `at`;
+        returns when it starts and ends.
+        """
         start = max(at, self.free)
         self.free = start + cycles
         self.busy += cycles
@@ -30,14 +32,14 @@ def _quarters(name: str) -> list[Resource]:
 
 
 class SmResources:
-    """The resources of one SM; `prefix` precedes their names if several SMs are modelled.
+    """The resources of one SM. `prefix` precedes their names if several SMs are modelled.
 
-    tensor:  the pipe of tcgen05.mma, cp and shift; wgmma has one per sub-partition
+    tensor:  the pipe of tcgen05.mma, cp and shift; wgmma has one pipe per sub-partition
     copies:  tcgen05.cp, if it does not block the tensor pipe
     shared:  shared memory, for loads and stores of threads
-    l2:      from L2; l2_out: to L2; hbm: this SM's share of global memory
+    l2:      transfers from L2; l2_out: transfers to L2; hbm: this SM's share of global memory
     tma:     the engine that executes bulk operations
-    tmem, issue, sfu, mma_sync, wgmma: one per sub-partition
+    tmem, issue, sfu, mma_sync, wgmma: one resource per sub-partition
     """
 
     def __init__(self, prefix: str = "") -> None:
@@ -55,8 +57,9 @@ class SmResources:
         self.wgmma = _quarters(f"{prefix}tensor pipe")
 
     def limits(self, cycles: float) -> dict[str, float]:
-        """Returns the share of `cycles` in which each resource was busy; of a resource that each
-        sub-partition has, the share of the busiest."""
+        """Returns the share of `cycles` in which each resource was busy. For a resource that each
+        sub-partition has, the share is that of the busiest sub-partition.
+        """
         single = (self.tensor, self.copies, self.shared, self.l2, self.l2_out, self.hbm, self.tma)
         busy = {resource.name: resource.busy for resource in single}
         for four in (self.tmem, self.issue, self.sfu, self.mma_sync, self.wgmma):

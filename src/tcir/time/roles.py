@@ -19,7 +19,7 @@ ROLES = (
 
 
 def role(ops: Iterable[str]) -> str:
-    """Returns the role of a warp with these operations; "" for none."""
+    """Returns the role of a warp with these operations; "" if it has no particular role."""
     done = set(ops)
     return next((name for name, kinds in ROLES if not done.isdisjoint(kinds)), "")
 

@@ -1,7 +1,7 @@
-"""The roofline of a program: the least time that its FLOPs and its bytes take on a target.
+"""The roofline of a program: the least time that its FLOPs and its bytes can take on a target.
 
-The inputs are numbers, from a compiler or a person; the output is a line of text. Modelled, from
-`tcir.time.constants` and `tcir.time.rates`; never measured.
+The inputs are numbers, from a compiler or from a user; the output is a line of text. The times are
+modelled, from `tcir.time.constants` and `tcir.time.rates`; nothing is measured.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ CUDA_CORES = "CUDA cores"
 
 @dataclass(frozen=True)
 class ExecutedWork:
-    """Work of a program's kernels, summed over all CTAs, padding and reloads included.
+    """Work of a program's kernels, summed over all CTAs; padding and repeated loads are included.
 
-    ctas:          CTAs of the launch that keeps the most SMs busy, on average over its waves
-    tensor_cycles: cycles of all mma, where the model has them
-    products:      products of all mma
+    ctas:          number of CTAs of the launch that keeps the most SMs busy, on average over its
+                   waves
+    tensor_cycles: cycles of all mma for which the model has a number
+    products:      number of products of all mma
     to_sms:        bytes loaded from L2 into SMs
     """
 
@@ -36,7 +37,9 @@ class ExecutedWork:
 
 @dataclass(frozen=True)
 class RooflineTime:
-    """The time of a program by the event-driven model, and what limits its longest launch."""
+    """The time of a program by the event-driven model, and the resource that limits its longest
+    launch.
+    """
 
     microseconds: float
     bound: str
@@ -44,13 +47,15 @@ class RooflineTime:
 
 @dataclass(frozen=True)
 class Roofline:
-    """A program's FLOPs and bytes, and their minimum times.
+    """A program's FLOPs and bytes, and the minimum times that they take.
 
-    flops:     FLOPs by kind of the tensor core, or `CUDA_CORES`; a product and its addition are two
+    flops:     FLOPs by kind of the tensor core, or `CUDA_CORES`; a product and its addition count
+               as two
     hbm_bytes: bytes that must cross between HBM and the chip: each input, constant and result once
     moved:     bytes of the buffers that launches access, workspaces included; 0: not known
-    executed:  None: not executed, or not by kernels
-    modelled:  None: not executed, or by operations without constants
+    executed:  work of the kernels; None: the program was not executed, or not by kernels
+    modelled:  modelled time; None: the program was not executed, or has operations without
+               constants
     """
 
     target: str
@@ -73,14 +78,14 @@ class Roofline:
 
     @property
     def ridge(self) -> float:
-        """Intensity above which the tensor pipe is the limit, not HBM, in FLOPs per byte."""
+        """Intensity, in FLOPs per byte, above which the tensor pipe and not HBM is the limit."""
         work = self.flops or {"f16": 1}
         rate = sum(work.values()) / sum(n / self._peak(kind) for kind, n in work.items())
         return rate * TARGETS[self.target].sms * self.constants["clock"] / self.constants["hbm"]
 
     @property
     def limits(self) -> dict[str, float]:
-        """Minimum microseconds of each resource of the whole chip."""
+        """Minimum time, in microseconds, that each resource of the whole chip needs."""
         chip = TARGETS[self.target].sms * self.constants["clock"]
         found = {"HBM": self.hbm_bytes / self.constants["hbm"] / 1000}
         for kind, count in self.flops.items():
@@ -90,7 +95,7 @@ class Roofline:
 
     @property
     def microseconds(self) -> float:
-        """The bound in microseconds: no kernel for this program is faster."""
+        """The bound in microseconds: no kernel for this program can be faster."""
         return max(self.limits.values())
 
     @property
@@ -100,7 +105,9 @@ class Roofline:
 
     @property
     def executed_limits(self) -> dict[str, float]:
-        """Minimum microseconds of each resource for the executed work on the SMs that it ran on."""
+        """Minimum time, in microseconds, that each resource needs for the executed work, on the SMs
+        on which it ran.
+        """
         if self.executed is None:
             return {}
         did, clock = self.executed, self.constants["clock"]
@@ -115,15 +122,18 @@ class Roofline:
 
     @property
     def concurrent_sms(self) -> float:
-        """Number of busy SMs, averaged over the waves of the launch of `ExecutedWork.ctas`."""
+        """Number of busy SMs, averaged over the waves of the launch that `ExecutedWork.ctas`
+        describes.
+        """
         assert self.executed is not None
         ctas = max(self.executed.ctas, 1)
         return ctas / ceil(ctas / TARGETS[self.target].sms)
 
     @property
     def share(self) -> float | None:
-        """The bound divided by the modelled time, or by the minimum time of the executed work;
-        None: neither is known."""
+        """The bound divided by the modelled time, or by the minimum time of the executed work if
+        that is all that is known; None if neither time is known.
+        """
         if self.modelled is not None:
             return self.microseconds / self.modelled.microseconds
         longest = max(self.executed_limits.values(), default=0)

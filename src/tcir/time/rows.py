@@ -1,8 +1,8 @@
-"""Public measurements of Blackwell, each with the model's prediction.
+"""Public measurements of Blackwell, each with the prediction of the model.
 
-A row from which a constant was determined is *fit*: its error tells how well one number describes
-the source. All others are held out. No constant was fitted to a held-out row or to the time of a
-whole kernel.
+A row from which a constant was determined is marked *fit*: its error tells how well one number
+describes the source. All other rows were held out. No constant was fitted to a held-out row or to
+the time of a whole kernel.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ STEADY = 3
 class Row:
     """One measurement.
 
-    clock: the answer to the constant ``clock`` at which the source measured
-    why:   explanation of a miss, as far as known
+    clock: the answer to the constant ``clock`` for the clock at which the source measured
+    why:   explanation of a large error, as far as it is known
     """
 
     group: str
@@ -51,7 +51,9 @@ class Row:
 
 
 def gemm_tflops(kernel: Gemm, size: tuple[int, int, int], grid: int, c: Constants) -> float:
-    """Modelled TFLOP/s of a launch; `grid` CTAs if the kernel is persistent, else 0."""
+    """Modelled TFLOP/s of a launch. `grid`: number of CTAs of a persistent kernel; 0 for a kernel
+    that is not persistent.
+    """
     m, n, k = size
     ctas = kernel.launch_ctas(m, n)
     unique = ELEMENT * (m * k + n * k + m * n)

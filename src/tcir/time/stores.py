@@ -1,4 +1,4 @@
-"""Stores by threads to global memory: their width, and the number of sectors per request."""
+"""Stores to global memory by threads: their width, and the number of sectors per request."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tcir.machine.events import SECTOR, Event, EventStream
 
 @dataclass(frozen=True)
 class StoreSites:
-    """One ``st.global`` of a kernel, over the warps of the recorded CTAs.
+    """One ``st.global`` of a kernel, with totals over the warps of the recorded CTAs.
 
     line:     line of the PTX
-    requests: number of times a warp executed it; each is one request
-    bytes:    bytes that a lane stores, the width of the instruction
+    requests: number of times that a warp executed the store; each execution is one request
+    bytes:    bytes that a lane stores, which is the width of the instruction
     sectors:  average number of 32-byte sectors that a request touches
-    least:    minimum number of sectors that could hold its bytes
+    least:    minimum number of sectors that could contain the bytes of a request
     """
 
     kernel: str
@@ -29,8 +29,9 @@ class StoreSites:
 
 
 def global_stores(streams: Iterable[EventStream]) -> list[StoreSites]:
-    """Returns the global stores of each launch, in the order of its lines; stores by TMA and bulk
-    copies are not requests of threads and are left out."""
+    """Returns the global stores of each launch, in the order of their lines. Stores by TMA and bulk
+    copies are left out, because they are no requests of threads.
+    """
     return [
         _counted(stream.kernel, line, events)
         for stream in streams

@@ -29,7 +29,9 @@ class Span:
 
 @dataclass(frozen=True)
 class Flow:
-    """A dependence that ended a wait, by the indices of two spans: its source, and the wait."""
+    """A dependence that ended a wait: the index of the span at which it starts, and the index of
+    the wait's span.
+    """
 
     source: int
     sink: int
@@ -56,7 +58,7 @@ class Timeline:
 
     @property
     def bound(self) -> str:
-        """The busiest resource; ``latency`` if none was busy for half of the time."""
+        """The busiest resource; ``latency`` if no resource was busy for half of the time."""
         name = max(self.limits, key=lambda key: self.limits[key], default="latency")
         return re.sub(r"^CTA \d+ ", "", name) if self.limits.get(name, 0) >= 0.5 else "latency"
 

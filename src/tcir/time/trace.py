@@ -36,8 +36,9 @@ def check_perfetto() -> None:
 
 
 def trace(streams: Iterable[EventStream], target: str) -> bytes:
-    """Returns the trace of launches one after the other; LaunchError for an event that the model
-    cannot time."""
+    """Returns the trace of launches, one after the other in time. Raises LaunchError for an event
+    that the model cannot time.
+    """
     writer = _Writer()
     for stream in streams:
         if stream:

@@ -1,7 +1,7 @@
-"""Compares the model with public measurements: errors, orderings, misses, under every disputed
-constant.
+"""Compares the model with public measurements, for every answer to each disputed constant: errors,
+the order of the rows, and rows with large errors.
 
-Rows that fixed a constant are separate from held-out rows (`tcir.time.rows`).
+Rows from which a constant was determined are kept apart from held-out rows (`tcir.time.rows`).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ WHOLE = ("ladder", "end points")
 
 @dataclass(frozen=True)
 class PredictedTime:
-    """A row with its prediction."""
+    """A row of `tcir.time.rows` with the prediction of the model."""
 
     row: Row
     predicted: float
 
     @property
     def error(self) -> float:
-        """Error relative to the measurement."""
+        """Error of the prediction, relative to the measurement."""
         return self.predicted / self.row.measured - 1
 
     @property
@@ -43,8 +43,9 @@ class PredictedTime:
 
 
 def validate(constants: Constants | None = None, rows: Iterable[Row] = ROWS) -> list[PredictedTime]:
-    """Predicts every row; `constants` may choose one ``clock`` for all rows, else each has its
-    own."""
+    """Predicts every row. `constants` may choose one ``clock`` for all rows; if it does not, each
+    row has the clock of its source.
+    """
     chosen = dict(constants.choices) if constants else {}
     return [
         PredictedTime(row, row.predict(Constants(TARGET, {"clock": row.clock, **chosen})))
@@ -75,7 +76,7 @@ def ranks(values: Sequence[float]) -> list[float]:
 
 
 def rank_correlation(left: Sequence[float], right: Sequence[float]) -> float:
-    """Returns Spearman's rank correlation, with ties; 0 if one side does not vary."""
+    """Returns Spearman's rank correlation, with ties; 0 if all values of one side are equal."""
     a, b = ranks(left), ranks(right)
     middle = mean(a)
     spread = [sum((x - middle) ** 2 for x in side) for side in (a, b)]
@@ -84,7 +85,9 @@ def rank_correlation(left: Sequence[float], right: Sequence[float]) -> float:
 
 
 def inversions(group: Sequence[PredictedTime]) -> list[tuple[str, str]]:
-    """Returns the pairs of rows whose order the model inverts; equal values are no inversion."""
+    """Returns the pairs of rows whose order by the model differs from their measured order; equal
+    values are no inversion.
+    """
     return [
         (one.row.name, other.row.name)
         for number, one in enumerate(group)
@@ -94,7 +97,7 @@ def inversions(group: Sequence[PredictedTime]) -> list[tuple[str, str]]:
 
 
 def groups(outcomes: Iterable[PredictedTime]) -> dict[str, list[PredictedTime]]:
-    """Collects outcomes by group, in order."""
+    """Collects predictions by the group of their row, in order."""
     found: dict[str, list[PredictedTime]] = {}
     for outcome in outcomes:
         found.setdefault(outcome.row.group, []).append(outcome)
@@ -155,8 +158,9 @@ def _under(outcomes: Sequence[PredictedTime]) -> list[str]:
 
 
 def report() -> str:
-    """Returns a Markdown report: summaries, held-out rows, orderings, misses, other answers, fit
-    rows."""
+    """Returns a Markdown report: summaries, held-out rows, the order of the rows, rows with large
+    errors, other answers to disputed constants, fit rows.
+    """
     outcomes = validate()
     held = [o for o in outcomes if not o.row.fit]
     fit = [o for o in outcomes if o.row.fit]

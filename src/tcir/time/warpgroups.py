@@ -1,8 +1,8 @@
-"""Costs of tiles of warpgroups on an H200: the constants that choose a kernel's tiles on sm_90a.
+"""Cost of warpgroup tiles on an H200: the constants by which kernels for sm_90a choose their tiles.
 
-Unlike the other constants of `tcir.time`, they were fitted to the times of 240 kernels of
+Unlike the other constants of `tcir.time`, these were fitted to the times of 240 kernels of
 ResNet-50's convolutions (docs/explanation/conv-sm90a.md), except for matrix products, whose loads
-and stores were measured. The event-driven model uses none of them.
+and stores were measured. The event-driven model does not use these constants.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Alone:
-    """A CTA with an SM to itself.
+    """Cost of a CTA that has an SM to itself.
 
-    step: the least cycles from a full barrier to the next; tile: cycles of a tile besides its steps
-    stored: elements that are stored in a cycle
+    step: the least cycles from one full barrier to the next; tile: cycles of a tile in addition to
+        its steps; stored: number of elements that are stored per cycle
     """
 
     step: int
@@ -26,9 +26,10 @@ class Alone:
 
 @dataclass(frozen=True)
 class Beside:
-    """One of two CTAs that share an SM; one multiplies while the other stores or waits.
+    """Cost of one of two CTAs that share an SM; one CTA multiplies while the other stores or waits.
 
-    tile: cycles of a tile besides its steps; stored: elements that are stored in a cycle
+    tile: cycles of a tile in addition to its steps; stored: number of elements that are stored per
+        cycle
     """
 
     tile: int

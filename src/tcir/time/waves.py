@@ -1,5 +1,6 @@
-"""Extends the events of one CTA to the time of a launch: CTAs per SM, waves, shared global
-memory."""
+"""Computes the time of a launch from the events of one CTA: number of CTAs per SM, waves of CTAs,
+and shared global memory.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +30,16 @@ STORES = ("tma.store", "bulk.store", "st.global")
 
 @dataclass(frozen=True)
 class ModelledTime:
-    """The time of a launch, modelled, never measured.
+    """The modelled time of a launch; it was not measured.
 
     cycles:    cycles of the SM that is busy longest, without `launch_us`
-    residents: CTAs on an SM at a time, or clusters on as many SMs as a cluster has CTAs
-    waves:     number of consecutive waves of residents, the last possibly smaller; where an SM
-               holds several, one that ends makes room for the next, and waves overlap
-    launch_us: time of a launch in addition to its kernel
-    limits:    share of the first waves' time in which each resource was busy
+    residents: number of CTAs on an SM at a time; for clusters, number of clusters on as many SMs as
+        a cluster has CTAs
+    waves:     number of consecutive waves of residents; the last wave may be smaller. If an SM
+               holds several residents, a resident that ends makes room for the next one, and waves
+               overlap
+    launch_us: microseconds that a launch takes in addition to its kernel
+    limits:    share of the time of the first waves in which each resource was busy
     """
 
     cycles: float
@@ -99,12 +102,12 @@ def modelled_time(
     *,
     unique_bytes: int | None = None,
 ) -> ModelledTime:
-    """Returns the modelled time of a launch of `ctas` CTAs that all do the same as those of
+    """Returns the modelled time of a launch of `ctas` CTAs that all do the same as the CTAs of
     `stream`.
 
     target:       a name, or `Constants` with choices; the clock is its constant ``clock``
-    unique_bytes: bytes of the arrays that the launch reads and writes, each counted once, at most
-                  those of its loads and stores; None: all loads hit in L2
+    unique_bytes: bytes of the arrays that the launch accesses, each counted once; the bytes of its
+        loads and stores limit this number. None: all loads hit in L2
     """
     if ctas < 1:
         raise LaunchError(f"time model: expected a launch of at least one CTA, got {ctas}")

@@ -1,4 +1,4 @@
-"""``python -m tcir.triton script.py``: a script of Triton or Gluon on the simulated machine."""
+"""``python -m tcir.triton script.py``: runs a Triton or Gluon script on the simulated machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tensors whose addresses a script takes; kernels may access them through tables of pointers."""
+"""Tensors whose addresses a script requests by `data_ptr`; kernels may access them through tables
+of pointers.
+"""
 
 from __future__ import annotations
 
@@ -17,21 +19,22 @@ LONGEST_TABLE = 1 << 20
 
 
 class Addresses:
-    """Live memory of the tensors whose `data_ptr` was called."""
+    """Memory of the tensors whose `data_ptr` was called, as long as the tensors exist."""
 
     def __init__(self) -> None:
         self._storages: dict[int, tuple[StorageWeakRef, np.dtype]] = {}
 
     def taken(self, tensor: torch.Tensor) -> None:
-        """Records that the script took the address of a tensor."""
+        """Records that the script requested the address of a tensor."""
         storage = tensor.untyped_storage()
         self._storages[storage.data_ptr()] = StorageWeakRef(storage), dtype_of(tensor)
 
     def reached(self, args: Sequence[Argument]) -> list[np.ndarray]:
-        """The recorded memory whose addresses occur as 64-bit integers among `args`, in their
-        arrays, or in memory that was itself found in this way.
+        """The recorded memory that a launch can access: its address occurs as a 64-bit integer
+        among `args`, in their arrays, or in memory that was itself found in this way.
 
-        Each array is a whole storage; the machine must place it at its address on the CPU.
+        Each array is a whole storage. The simulated machine must place it at the address that it
+        has on the CPU.
         """
         spans = sorted(self._spans(), key=lambda span: span[0])
         starts = [start for start, _ in spans]

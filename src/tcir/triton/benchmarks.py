@@ -1,5 +1,6 @@
-"""Replacements for benchmarks in Triton scripts: modelled times instead of measured ones, and no
-profiler."""
+"""Replacements for benchmarks in Triton scripts: they return modelled times instead of measured
+ones, and profile nothing.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ TIMERS = {"do_bench", "do_bench_cudagraph", "do_bench_proton", "do_bench_cudagra
 
 
 def stand_ins(launches: Launches, autotune: str) -> Iterator[StandIn]:
-    """Replacements in `triton.testing`, the profiler and autotuners (`SimulatedDriver`)."""
+    """Replacements for functions of `triton.testing`, of the profiler and of autotuners
+    (`SimulatedDriver`).
+    """
 
     def modelled(
         call: Callable[[], object],
@@ -53,8 +56,9 @@ def stand_ins(launches: Launches, autotune: str) -> Iterator[StandIn]:
 
 
 def first_that_fits(bench: Callable[..., list[float]]) -> Callable[..., list[float]]:
-    """Replacement for `Autotuner._bench` that does not compile configurations after the first one
-    that fits."""
+    """Replacement for `Autotuner._bench`. It chooses the first configuration that fits, and does
+    not compile the configurations after it.
+    """
     found: WeakKeyDictionary[Autotuner, object] = WeakKeyDictionary()
 
     def timed(tuner: Autotuner, *args: object, **named: object) -> list[float]:

@@ -1,4 +1,6 @@
-"""cuBLAS as Triton exposes it, computed on the CPU; scripts compare their kernels with it."""
+"""cuBLAS with the interface that Triton gives it, computed on the CPU; scripts compare their
+kernels with it.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,9 @@ from tcir.doors.launches import Launches
 
 
 class CublasLt:
-    """Replacement for `triton._C.libtriton.nvidia.cublas.CublasLt`; computes A times B
-    transposed."""
+    """Replacement for `triton._C.libtriton.nvidia.cublas.CublasLt`; it computes A times the
+    transpose of B.
+    """
 
     def __init__(self, launches: Launches, workspace: torch.Tensor) -> None:
         """Takes cuBLAS's arguments; the workspace is not used."""
@@ -39,6 +42,7 @@ class CublasLt:
         a_scale: torch.Tensor,
         b_scale: torch.Tensor,
     ) -> None:
-        """Multiplies matrices with two elements in a byte, the first in its low bits, and one
-        scale, a float (E4M3), per 16 elements."""
+        """Multiplies matrices with two elements per byte (the first in the low bits) and one scale,
+        a float (E4M3), per 16 elements.
+        """
         out.copy_(nvfp4(a, a_scale) @ nvfp4(b, b_scale).T)

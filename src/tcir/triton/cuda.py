@@ -20,8 +20,9 @@ from tcir.triton.cublas import CublasLt
 
 @contextmanager
 def simulated(launches: Launches, addresses: Addresses, autotune: str) -> Iterator[None]:
-    """Context in which `torch.cuda` has one B200 that completes work when it is issued; times of
-    benchmarks are modelled."""
+    """Context in which `torch.cuda` has one B200, which completes work as soon as it is issued;
+    benchmarks return modelled times.
+    """
     with ExitStack() as stack:
         stack.enter_context(cuda_on_the_cpu(launches, addresses.taken))
         stack.enter_context(noise_in_empty(launches.memory))

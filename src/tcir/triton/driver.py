@@ -1,4 +1,4 @@
-"""A driver for Triton's ``driver.active`` whose GPU is the simulated machine."""
+"""A driver for Triton's ``driver.active`` that presents the simulated machine as a GPU."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tcir.triton.tensors import Storages, arguments
 
 
 class Utils:
-    """Functions that Triton expects in the C part of a driver."""
+    """The functions that Triton expects in the C part of a driver."""
 
     def __init__(self, device: SimulatedDevice) -> None:
         self.device = device
@@ -104,7 +104,7 @@ class Launcher:
 
 
 class SimulatedDriver(DriverBase):
-    """Triton driver of a simulated B200 or H100, whose memory is the CPU's."""
+    """Triton driver of a simulated B200 or H100, which uses the memory of the CPU."""
 
     def __init__(self, launches: Launches, addresses: Addresses, autotune: str = "first") -> None:
         super().__init__()
@@ -123,7 +123,9 @@ class SimulatedDriver(DriverBase):
 
     @classmethod
     def is_active(cls) -> bool:
-        """Whether Triton may choose this driver by itself: no, only if it is set explicitly."""
+        """Whether Triton may choose this driver by itself. The answer is no: the driver must be set
+        explicitly.
+        """
         return False
 
     def map_python_to_cpp_type(self, kind: str) -> str:
@@ -140,11 +142,11 @@ class SimulatedDriver(DriverBase):
         return torch.device("cuda", 0)
 
     def get_benchmarker(self) -> Callable[..., list[float]]:
-        """Benchmark function for autotuners. It returns the same time for all configurations, so
-        that the first configuration that fits into an SM is chosen.
+        """Returns the benchmark function for autotuners. It returns the same time for all
+        configurations, so that the autotuner chooses the first configuration that fits into an SM.
 
         With ``autotune="all"`` each configuration is executed and checked; with "modelled" the
-        times are modelled.
+        function returns modelled times.
         """
 
         def measure(call: Callable[[], object], **_: object) -> list[float]:
@@ -184,7 +186,9 @@ class SimulatedDriver(DriverBase):
         return torch.cuda
 
     def get_empty_cache_for_benchmark(self) -> torch.Tensor:
-        """Placeholder of one element, since nothing is timed."""
+        """Returns a placeholder of one element, because nothing is timed and so no cache has to be
+        cleared.
+        """
         return torch.empty(1)
 
     def clear_cache(self, cache: torch.Tensor) -> None:

@@ -66,11 +66,11 @@ class Storages:
         return self._arrays.values()
 
     def array(self, tensor: torch.Tensor) -> np.ndarray:
-        """The elements of a tensor in memory order.
+        """The elements of a tensor in the order of memory.
 
         A contiguous tensor that fills its storage keeps its shape, so that findings can name an
-        element. For another tensor the array contains everything from its first element on, since
-        a kernel may access it.
+        element. For another tensor the array contains the whole storage from the tensor's first
+        element on, because a kernel may access all of it.
         """
         tensor, storage = tensor.detach(), tensor.untyped_storage()
         if storage.device.type != "cpu":
@@ -93,9 +93,10 @@ def arguments(
     storages: Storages,
 ) -> list[Argument]:
     """Kernel parameters for `values`, whose kinds are in the signature. Constants are left out,
-    since they are part of the code.
+    because they are part of the compiled code.
 
     metadata: metadata of the tensor maps, in order; empty if the kernel creates its descriptors
+        itself
     storages: receives the memory of the tensors
     """
     return list(_Arguments(metadata, storages).made(tuple(signature), tuple(values)))

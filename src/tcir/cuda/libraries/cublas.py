@@ -1,4 +1,4 @@
-"""cuBLAS: sums are f64, rounded once to the type of the result."""
+"""cuBLAS, computed by numpy: sums are f64 and are rounded once to the type of the result."""
 
 from __future__ import annotations
 
@@ -78,23 +78,25 @@ def copy_matrix(call: HostCall) -> int:
 
 
 class Real:
-    """The functions of one real type, "<f4" or "<f8"."""
+    """The cuBLAS functions of one real type, "<f4" or "<f8"."""
 
     def __init__(self, kind: str) -> None:
         self.kind, self.size = kind, np.dtype(kind).itemsize
 
     def scalar(self, address: int) -> float:
-        """A factor."""
+        """A scalar factor (alpha or beta)."""
         return float(array(address, 1, self.kind)[0])
 
     def operand(self, form: int, address: int, shape: tuple[int, int], leading: int) -> np.ndarray:
-        """A matrix in f64, transposed as `form` says, after which it has this shape."""
+        """A matrix in f64, transposed if `form` requires it; the given shape is that after the
+        transposition.
+        """
         if form == _NO_TRANSPOSE:
             return matrix(address, *shape, leading, self.kind).astype("f8")
         return matrix(address, *shape[::-1], leading, self.kind).astype("f8").T
 
     def kept(self, beta: int, out: np.ndarray) -> np.ndarray | float:
-        """beta times the old result, which is not read if beta is 0."""
+        """Returns beta times the old result. If beta is 0, the old result is not read."""
         factor = self.scalar(beta)
         return factor * out.astype("f8") if factor else 0.0
 
@@ -117,12 +119,12 @@ class Real:
         return self.product(call, call.a, call.b, call.c)
 
     def batched(self, call: HostCall) -> int:
-        """A product for each entry of three tables of addresses."""
+        """Computes a product for each entry of three tables of addresses."""
         tables = (array(each, call.count, "<u8").tolist() for each in (call.a, call.b, call.c))
         return max((self.product(call, *each) for each in zip(*tables, strict=True)), default=0)
 
     def by_strides(self, call: HostCall) -> int:
-        """Products whose matrices are `da`, `db` and `dc` elements apart."""
+        """Computes products whose matrices are `da`, `db` and `dc` elements apart."""
         places = (
             [
                 address + n * step * self.size

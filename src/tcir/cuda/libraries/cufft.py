@@ -47,7 +47,7 @@ class Strides:
 
 @dataclass(frozen=True)
 class FftPlan:
-    """A batch of transforms of real shape `shape`."""
+    """A batch of transforms; `shape` is the shape of the real data."""
 
     shape: tuple[int, ...]
     kind: int
@@ -56,8 +56,9 @@ class FftPlan:
     target: Strides | None = None
 
     def run(self, call: HostCall, direction: int) -> int:
-        """Transforms `x` to `y`. Without a layout of their own, arrays are dense; in place, rows of
-        real numbers are padded."""
+        """Transforms `x` to `y`. If the plan gives no layout, arrays are dense; for an in-place
+        transform, rows of real numbers are padded.
+        """
         half = (*self.shape[:-1], self.shape[-1] // 2 + 1)
         kinds = _KINDS[self.kind]
         real = tuple(kind in _TYPES_OF_REALS for kind in kinds)

@@ -1,7 +1,8 @@
-"""cuRAND: pseudorandom numbers are numpy's, not those of a GPU; quasirandom ones are Sobol's.
+"""cuRAND: pseudorandom numbers are numpy's and differ from those of a GPU; quasirandom numbers are
+those of Sobol.
 
-NVIDIA's library, which needs no GPU for this, supplies the tables of generators in kernels and of
-Sobol sequences with more than two dimensions.
+NVIDIA's library supplies two kinds of tables, which it provides without a GPU: those of generators
+in kernels, and those of Sobol sequences with more than two dimensions.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ _PSEUDO, _QUASI = (100, 101, 121, 141, 142, 161), (200, 201)
 
 @dataclass
 class Generator:
-    """A generator. dimensions: number of dimensions if it is quasirandom, else 0"""
+    """A generator of random numbers. dimensions: number of dimensions if it is quasirandom,
+    otherwise 0.
+    """
 
     dimensions: int
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))

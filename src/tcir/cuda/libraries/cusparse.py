@@ -1,4 +1,6 @@
-"""cuSPARSE: sparse matrices times vectors; sums are f64, rounded once."""
+"""cuSPARSE, computed by numpy: products of sparse matrices and vectors; sums are f64 and are
+rounded once.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Registry of host functions that Python computes, and their accesses to memory by address."""
+"""Registry of the host functions that Python computes, and helpers by which they access memory by
+address.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,8 @@ Thing = TypeVar("Thing")
 
 
 class HostCall:
-    """A call of a function: its arguments are attributes, by the names of its parameters. A null
-    pointer is 0.
+    """A call of a host function. Its arguments are attributes with the names of the function's
+    parameters; a null pointer is 0.
 
     device: the program's device
     """
@@ -58,10 +60,11 @@ Host = Callable[[HostCall], int]
 
 @dataclass(frozen=True)
 class HostFunction:
-    """A function that returns the library's status, or the address of a text if `text` is set.
+    """A host function that returns the library's status or, if `text` is set, the address of a
+    text.
 
-    parameters: name and type letter of each parameter. waits: whether the function is work on a
-    stream, so that a stream capture would have to record it
+    parameters: name and type letter of each parameter. waits: whether the function puts work on a
+        stream, which a stream capture would have to record
     """
 
     parameters: tuple[tuple[str, str], ...]
@@ -98,7 +101,9 @@ FUNCTIONS: dict[str, HostFunction] = {}
 def function(
     *names: str, given: str, text: bool = False, waits: bool = False
 ) -> Callable[[Host], Host]:
-    """Registers a function under names. given: its parameters, such as "handle:p n:i"."""
+    """Decorator that registers a function under one or several names. given: its parameters, such
+    as "handle:p n:i".
+    """
     parts = (each.partition(":") for each in given.split())
     parameters = tuple((name, letter) for name, _, letter in parts)
 
@@ -111,7 +116,7 @@ def function(
 
 
 def succeeds(*names: str, given: str) -> None:
-    """Registers functions that do nothing."""
+    """Registers functions that do nothing and report success."""
     function(*names, given=given)(lambda call: 0)
 
 
@@ -134,7 +139,9 @@ def array(address: int, count: int, kind: str | np.dtype) -> np.ndarray:
 
 
 def strided(address: int, count: int, step: int, kind: str) -> np.ndarray:
-    """`count` elements, `step` apart. With a negative step the last comes first (BLAS)."""
+    """`count` elements that are `step` apart. With a negative step, the last element comes first in
+    memory (as in BLAS).
+    """
     if count == 0:
         return np.zeros(0, kind)
     found = array(address, (count - 1) * abs(step) + 1, kind)[:: abs(step) or 1]

@@ -1,4 +1,6 @@
-"""NVRTC by nvcc: in place of machine code it returns PTX, which the driver also loads."""
+"""NVRTC, implemented by nvcc. In place of machine code it returns PTX, which the simulated driver
+also loads.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ def create(call: HostCall) -> int:
 
 @function("nvrtcCompileProgram", given="program:p count:i options:p")
 def compile_program(call: HostCall) -> int:
-    """Compiles for the device's target, whatever architecture the options request."""
+    """Compiles a program for the target of the device, whatever architecture the options
+    request.
+    """
     known = _KNOWN[call.program]
     options = array(call.options, call.count, "<u8").tolist() if call.count else []
     flags = [flag for flag in map(_text, options) if not flag.startswith(_ARCHITECTURE)]
