@@ -2,7 +2,8 @@
 values.
 
 ``integer(op, name)`` reads an attribute *of an op*, ``integer_of(attribute)`` reads a plain
-attribute, and ``integer_type(bits)`` builds a type; likewise for strings and lists.
+attribute, and ``integer_type(bits)`` builds a type; there are corresponding functions for strings
+and lists.
 """
 
 from __future__ import annotations

@@ -246,8 +246,8 @@ WARP_MAPS = {
 
 
 def role_of(op: ir.OpView) -> str:
-    """The role that executes an op: the one its attribute `FOR_ROLE` names or, without the
-    attribute, the one its traits name; "" if neither names a role."""
+    """The name of the role that executes an op. The attribute `FOR_ROLE` names it or, without the
+    attribute, the traits of the op do; "" if neither names a role."""
     if FOR_ROLE in op.operation.attributes:
         return string(op, FOR_ROLE)
     return traits_of(op).role

@@ -134,8 +134,9 @@ class AttentionOp(
     with the first key, n - m the last row with the last key. With ``window_offset``, it has only
     the keys j >= i + window_offset. ``limits``, if present, is ``[b]`` of i32: for each batch a
     number of keys from 0 to n. The rows of that batch have only the keys below this number; the
-    others are padding, or a part of a cache that is not filled. Values of keys that a row does not
-    have must be finite: they may be multiplied by zero. A row without keys is 0.
+    keys from this number on are padding, or a part of a cache that is not filled. Values of keys
+    that a row does not have must be finite: they may be multiplied by zero. A row without keys is
+    0.
 
     With ``limits`` of ``[b, 1 + p]``, keys and values are in pages: the first dimension of ``k``
     and ``v`` is the number of pages, and n is the number of keys in a page. Each row of this table
@@ -154,11 +155,11 @@ class AttentionOp(
     sequence has the number of its last key. A body may only read elements that depend on the head
     alone.
 
-    Scores and sums are f32; exponentials are rounded to the type of ``v``, results to that of
-    ``out``. ``q``, ``k`` and ``v`` may each be e4m3 or e5m2; exponentials are then up to 2^8 and
-    rounded to e4m3. Scale factors of ``q`` and ``k`` are part of ``scale``; the scale factor of
-    ``v`` is part of ``out_scale``, an optional factor of the results. The result ``lse`` is the
-    natural logarithm of each row's sum of exponentials, ``[b, h, m]`` of f32, -inf for a row
+    Scores and sums are f32; exponentials are rounded to the type of ``v``, and results are rounded
+    to the type of ``out``. ``q``, ``k`` and ``v`` may each be e4m3 or e5m2; exponentials are then
+    up to 2^8 and rounded to e4m3. Scale factors of ``q`` and ``k`` are part of ``scale``; the scale
+    factor of ``v`` is part of ``out_scale``, an optional factor of the results. The result ``lse``
+    is the natural logarithm of each row's sum of exponentials, ``[b, h, m]`` of f32, -inf for a row
     without keys.
 
     With ``key_part`` each result covers a part of the keys: part i has ``key_part`` keys, from ``i

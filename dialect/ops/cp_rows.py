@@ -26,13 +26,13 @@ class CpRowsOp(
 
     ``shape`` is source rows x bits: ``"128x256b"``, ``"128x128b"`` (row i to lane i), ``"4x256b"``
     (row i to lane ``32 i + 31``), ``"64x128b"`` with ``multicast`` ``"warpx2::02_13"`` (row i to
-    lanes i and i + 64) or ``"warpx2::01_23"`` (rows 0 to 31 to lanes i and i + 32, the others to
-    i + 32 and i + 64), ``"32x128b"`` with ``"warpx4"`` (to lane i of every sub-partition). The op
-    copies the rows of ``source`` from ``row`` on, starting at byte ``byte`` of K, to the columns of
-    ``target`` from ``column`` on. With ``format``, ``"b4x16_p64"`` or ``"b6x16_p32"``, padded
-    elements of 4 or 6 bits become a byte each (PTX ISA 9.7.16.9). ``tc.cp``, ``tc.cp_scales`` and
-    ``tc.refresh`` are special cases, for A, scale factors and halos. One thread issues the op; it
-    completes asynchronously.
+    lanes i and i + 64) or ``"warpx2::01_23"`` (rows 0 to 31 to lanes i and i + 32, rows 32 to 63 to
+    lanes i + 32 and i + 64), ``"32x128b"`` with ``"warpx4"`` (to lane i of every sub-partition).
+    The op copies the rows of ``source`` from ``row`` on, starting at byte ``byte`` of K, to the
+    columns of ``target`` from ``column`` on. With ``format``, ``"b4x16_p64"`` or ``"b6x16_p32"``,
+    padded elements of 4 or 6 bits become a byte each (PTX ISA 9.7.16.9). ``tc.cp``,
+    ``tc.cp_scales`` and ``tc.refresh`` are special cases, for A, scale factors and halos. One
+    thread issues the op; it completes asynchronously.
 
     With ``cta_group = 2`` each CTA of the pair copies from its own ``source`` to its own
     ``target``.

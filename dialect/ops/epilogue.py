@@ -105,13 +105,13 @@ class FragmentEpilogueOp(
     """Computes results from an accumulator, element by element, before a kernel of warps stores
     them.
 
-    The body is that of ``tc.epilogue``: it takes the element of ``sums``, reads elements of other
-    tensors with ``tc.element``, and ends in ``tc.yield`` of the element of ``out``, a fragment of
-    the same shape. The op's indices are the position of the tile's first element in the result. The
-    maps of ``tc.element`` apply to the sum of these indices and the position in the tile. ``tails``
-    has the meaning that it has in `tc.cp_async`: elements outside are read as zeros, and their
-    results are not stored. A thread computes the elements that it holds: two neighbouring columns
-    of rows r and r + 8 of every atom (PTX ISA 9.7.14.5).
+    The body has the form of the body of ``tc.epilogue``: it takes the element of ``sums``, reads
+    elements of other tensors with ``tc.element``, and ends in ``tc.yield`` of the element of
+    ``out``, a fragment of the same shape. The op's indices are the position of the tile's first
+    element in the result. The maps of ``tc.element`` apply to the sum of these indices and the
+    position in the tile. ``tails`` has the meaning that it has in `tc.cp_async`: elements outside
+    are read as zeros, and their results are not stored. A thread computes the elements that it
+    holds: two neighbouring columns of rows r and r + 8 of every atom (PTX ISA 9.7.14.5).
 
     If ``sums`` has twice as many columns as the result, the body takes two elements, as in a
     ``tc.epilogue`` with ``gate_block = 8``: a thread has the same columns of each block of 8.
@@ -190,10 +190,10 @@ class FragmentPartOp(Op, name="fragment_part", role="consumer"):
 class FetchFragmentOp(Op, name="fetch_fragment", role="consumer", loads="tensor"):
     """Loads to registers the elements of ``tensor`` that a later ``tc.fragment_epilogue`` reads.
 
-    ``map`` is the map of the ``tc.element`` that reads them. The indices and ``tails`` are those of
-    the epilogue: elements outside the tensor are zero. A thread loads what its own elements need:
-    it loads a matrix in pairs of columns, and a value that several elements need is loaded once
-    (PTX ISA 9.7.9.8).
+    ``map`` is the map of the ``tc.element`` that reads them. The indices and ``tails`` are the same
+    as in the epilogue: elements outside the tensor are zero. A thread loads what its own elements
+    need: it loads a matrix in pairs of columns, and a value that several elements need is loaded
+    once (PTX ISA 9.7.9.8).
     """
 
     example = """

@@ -74,9 +74,9 @@ class FindGroupOp(Op, name="find_group", loads="sizes", pure=True):
 
     ``sizes`` has the number of rows of each group. A group of n rows has ``ceil(n / 128)`` tiles;
     with ``capacity`` every group has ``ceil(capacity / 128)`` tiles. ``first`` is the number of the
-    tile's first row, counted from the first group's first row or, with ``capacity``, from that of
-    its own group. ``count`` is the number of rows of the group in the tile, 0 if there is no such
-    tile. Each thread reads the sizes (PTX ISA 9.7.9.8).
+    tile's first row, counted from the first row of the first group or, with ``capacity``, from the
+    first row of its own group. ``count`` is the number of rows of the group in the tile, 0 if there
+    is no such tile. Each thread reads the sizes (PTX ISA 9.7.9.8).
 
     ``within`` is for groups without a capacity, where every tile has rows: ``first`` is then
     counted from the group's first row.

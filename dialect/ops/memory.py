@@ -102,8 +102,8 @@ class TmemAllocOp(Op, name="tmem_alloc", issued_by="cta"):
     Once memory is planned, the attribute ``address_slot`` is the shared-memory byte offset to which
     the address is written, and ``warp`` is the number of the warp that allocates (PTX ISA
     9.7.16.7). With ``cta_group = 2`` both CTAs of a pair get the same columns; the threads of both
-    synchronise before the op, because the op acts on the other CTA of the pair, which must have
-    started.
+    CTAs synchronise before the op, because the op acts on the other CTA of the pair, which must
+    have started.
     """
 
     example = """

@@ -80,9 +80,9 @@ class CommitOp(Op, name="commit", issued_by="thread", role="mma", async_only=Tru
 
     The work consists of all mma, cp and shift ops that the thread issued before (PTX ISA
     9.7.16.12). The op implies ``tcgen05.fence::before_thread_sync``. With ``cta_group = 2`` the
-    work is that of the pair. With ``cta_mask`` it arrives on the barrier at the same address in
-    each CTA of the mask: a bit for each rank of the cluster, or an array with such a mask for each
-    CTA (``.multicast::cluster``).
+    work of the whole pair must be complete. With ``cta_mask`` the op arrives on the barrier at the
+    same address in each CTA of the mask: a bit for each rank of the cluster, or an array with such
+    a mask for each CTA (``.multicast::cluster``).
     """
 
     example = """
@@ -126,12 +126,12 @@ class CtaBarrierOp(Op, name="cta_barrier", issued_by="cta"):
 
 
 class FirstWarpBarrierOp(Op, name="first_warp_barrier", issued_by="cta", async_only=True):
-    """The first warp waits until all warps of the CTA have arrived; the others do not wait.
+    """The first warp waits until all warps of the CTA have arrived; the other warps do not wait.
 
-    The first warp executes ``bar.sync`` and the others ``bar.arrive`` (PTX ISA 9.7.13.1), on
-    barrier number 1 + ``slot``, so the other warps may arrive for several slots before the first
-    warp waits. Afterwards the first warp may overwrite data that the others have accessed before.
-    The op is legal in kernels without roles.
+    The first warp executes ``bar.sync``, and the other warps execute ``bar.arrive`` (PTX ISA
+    9.7.13.1), on barrier number 1 + ``slot``, so the other warps may arrive for several slots
+    before the first warp waits. Afterwards the first warp may overwrite data that the other warps
+    have accessed before. The op is legal in kernels without roles.
     """
 
     example = """

@@ -46,9 +46,9 @@ class TmaStoreOp(
 
     The box is read from consecutive rows of ``tile`` from row ``row`` on (see ``!tc.smem``);
     elements outside the tensor are not stored. With ``reduction`` (``"add"``, ``"min"``, …) each
-    element is combined with the one in memory (``cp.reduce.async.bulk.tensor``). If the box is one
-    row and there are five coordinates, the op stores four rows, each at its own second coordinate
-    (``tile::scatter4``). With a map of mode ``"im2col"`` the store has no offsets
+    element is combined with the element in memory (``cp.reduce.async.bulk.tensor``). If the box is
+    one row and there are five coordinates, the op stores four rows, each at its own second
+    coordinate (``tile::scatter4``). With a map of mode ``"im2col"`` the store has no offsets
     (``im2col_no_offs``).
 
     One elected thread of the warp issues it, in the thread's open bulk group: ``tc.bulk_commit``

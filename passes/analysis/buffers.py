@@ -37,7 +37,8 @@ def unwritten_arguments(module: ir.Module) -> Set[ir.Value]:
     """Arguments of launches on tensors whose buffers no launch of the program writes, in all
     launches of the same kernel (`share-kernels`): arguments and constants of the program.
 
-    None if some launches have already become kernels, because it is not known what those write.
+    None if some launches have already become kernels, because it is not known which buffers those
+    kernels write.
     """
     programs = programs_on_tensors(module)
     written = {

@@ -172,7 +172,7 @@ class Computed:
 
     @property
     def beside(self) -> list[Read]:
-        """The reads other than that of the stored numbers: scales and zero points."""
+        """The reads other than the read of the stored numbers: reads of scales and zero points."""
         return [each for each in self.reads if not each.by_column]
 
 

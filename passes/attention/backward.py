@@ -23,8 +23,8 @@ from tcir.passes.emit.tile_kernel import argument
 
 @dataclass(frozen=True)
 class Backward:
-    """The tiles into which a gradient of attention divides the scores: what their rows and columns
-    are.
+    """How a gradient of attention divides the scores into tiles, and which operands the rows and
+    columns of a tile belong to.
 
     rows, columns: letters of the operands and gradients that belong to rows and to columns: queries
         and keys, or the reverse

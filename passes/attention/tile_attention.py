@@ -119,8 +119,8 @@ class TileAttention(Pass):
     of that sequence's keys, and stores only rows of that sequence (``tc.store_fragment_group``,
     ``tc.store_lanes``); a CTA without a tile stores nothing.
 
-    Changes the order of sums and rounds exponentials to the type of the values, as the op says;
-    preserves the location of the op on every op.
+    Changes the order of sums, and rounds exponentials to the type of the values, as the definition
+    of the op allows. Every new op has the location of the original op.
     """
 
     name: ClassVar[str] = "tile-attention"

@@ -78,8 +78,8 @@ class TileAttentionBackward(Pass):
     outside the mask are not visited. Each sum has one order, and no CTA adds to the sums of another
     CTA, so results do not depend on timing.
 
-    Rounds p and ds to the type of the operands, as the op says; preserves the location of the op on
-    every op.
+    Rounds p and ds to the type of the operands, as the definition of the op allows. Every new op
+    has the location of the original op.
     """
 
     name: ClassVar[str] = "tile-attention-backward"

@@ -70,9 +70,9 @@ RESIDENT = 32 << 20
 class LongestFirst:
     """An order of tiles: within a group of heads the tiles with the most keys come first.
 
-    The last CTAs are then the shortest ones, and SMs finish together. If CTAs computed one head
-    after another, a long tile of the last head would begin late; with 4096 rows and a causal mask
-    that costs up to a tenth of the kernel's time.
+    The last CTAs then have the shortest tiles, and all SMs finish at about the same time. If CTAs
+    computed one head after another, a long tile of the last head would begin late; with 4096 rows
+    and a causal mask that costs up to a tenth of the kernel's time.
 
     rows: row tiles of a head; heads: heads of a batch; batch: number of batches times parts of the
           keys; together: heads of a group, a divisor of `heads`

@@ -200,7 +200,7 @@ class OffsetPlan(TapRows):
 def best_plan(
     shape: ConvShape, n_tile: int, row_step: int = 1, staged: int = 0
 ) -> OffsetPlan | None:
-    """The plan with the fewest CTAs, and among these the one with the fewest loaded bytes, that
+    """The plan with the fewest CTAs, and among these the plan with the fewest loaded bytes, that
     leaves room for `STAGES` ring slots. If the sums are in parts, each part consists of whole
     filter rows, and each filter row has a tile of its own.
 

@@ -50,8 +50,8 @@ def check_not_quantised(op: tc.QuantiseBlocksOp | None, pass_name: str) -> None:
 
 
 def check_elements(after: tc.EpilogueOp, where: str, instead: str, gated: bool = False) -> None:
-    """Rejects an epilogue that computes with 8-bit types, or that combines two columns unless
-    `gated` is set."""
+    """Rejects an epilogue that combines two columns unless `gated` is set, or that computes with
+    types of which a thread cannot hold single numbers (`check_types`)."""
     if after.gated and not gated:
         raise match_failure(
             after,

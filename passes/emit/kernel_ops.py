@@ -34,7 +34,7 @@ def body(kernel: func.FuncOp) -> list[ir.OpView]:
 
 
 def walk_body(kernel: func.FuncOp) -> Iterator[ir.OpView]:
-    """All ops of the kernel, nested ones included, in program order."""
+    """All ops of the kernel, including nested ops, in program order."""
     for op in body(kernel):
         yield from walk(op)
 

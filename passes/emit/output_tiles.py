@@ -75,9 +75,9 @@ class OutputTiles:
     def fewest_ctas(self, most: int) -> int:
         """Fewest CTAs that compute all tiles in as many rounds as `most` CTAs would.
 
-        A round is the time in which each CTA computes one tile. It takes as long with a few SMs
-        less, and an idle SM leaves its power to the others: on an H200, matrix products of 4096³ to
-        8192³ are 1 % faster with 128 CTAs than with 132 CTAs, in the same number of rounds.
+        A round is the time in which each CTA computes one tile. A round takes equally long on fewer
+        SMs, and an idle SM leaves its power to the other SMs: on an H200, matrix products of 4096³
+        to 8192³ are 1 % faster with 128 CTAs than with 132 CTAs, in the same number of rounds.
         """
         together = self.cluster.ctas
         tiles = self.count // together

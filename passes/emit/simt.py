@@ -56,7 +56,8 @@ def simt_kernel(
     """Builds a kernel in ``gpu.module @kernels``; yields the pointers to its buffers by buffer
     number.
 
-    Inside, the insertion point is in the kernel and the location is `location`.
+    Inside the context, the insertion point is in the kernel, and new ops get the location
+    `location`.
     """
     for axis, (size, limit) in enumerate(zip(shape.grid, GRID, strict=True)):
         if size > limit:

@@ -60,8 +60,8 @@ class StagedStore:
 
     map: tensor map of the output, in boxes of one swizzle span of columns
     row_boxes: the boxes into which the rows of a tile are divided
-    ring: tiles of the epilogue; the 1, 2 or 4 warps that share a tile have several and write one
-        tile while TMA reads the others
+    ring: tiles of the epilogue. The 1, 2 or 4 warps that share a tile have several tiles, and they
+        write one tile while TMA reads the others
     loads: TMA loads of the matrices that the epilogue reads
     """
 

@@ -220,7 +220,8 @@ def kernel(
     output: memref that the kernel writes, if another kernel writes the function's result
     cluster: CTAs of a cluster
 
-    Inside, the insertion point is in the kernel and the location is that of the source op.
+    Inside the context, the insertion point is in the kernel, and new ops get the location of the
+    source op.
     """
     for axis, (size, limit) in enumerate(zip(grid, GRID)):
         if size > limit:

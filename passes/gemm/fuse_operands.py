@@ -63,9 +63,9 @@ class FuseOperands(Pass):
     reads. Each element is computed by the same ops as before and therefore has the same bits. An
     operand qualifies if it is computed element by element from one tensor of i8, fp8 or i32 with K
     innermost, whose numbers hold one element or several (``w & 15`` beside ``w >> 4``), and from
-    scales and zero points per row or group of k. The operand itself may be ``kn``, as it is no
-    longer stored. Other launches remain, and a remark says why. Preserves every value, bit for bit,
-    up to the order of the f32 sums.
+    scales and zero points per row or group of k. The layout of the operand itself may be ``kn``,
+    because the operand is no longer stored. Other launches remain, and a remark states the reason.
+    Preserves every value, bit for bit, up to the order of the f32 sums.
 
     alone: whether tile-gemm's CTAs share no tiles and one warpgroup stores them; otherwise nothing
            is fused

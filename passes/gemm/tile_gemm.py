@@ -71,10 +71,10 @@ class TileGemm(Scheduled):
                    swizzle span that divides a tile's rows, so that no warp waits for another
     n_tiles: tiles of `n_tile` columns, each with an accumulator, by which a CTA multiplies a tile
              of A; collector: the tensor core keeps A from the first of them to the last
-    producer_warps: 1, or 2 if the second loads what the epilogue reads (store=tma); consumer_warps:
-                    warps that multiply, 1 with tcgen05, 8 with wgmma; epilogue_warps: 4, 8 or 12,
-                    which split the columns. 0 chooses: as many producers as have something to load,
-                    4 for the epilogue
+    producer_warps: 1, or 2 if a second warp loads the matrices that the epilogue reads (store=tma);
+                    consumer_warps: warps that multiply, 1 with tcgen05, 8 with wgmma;
+                    epilogue_warps: 4, 8 or 12, which split the columns. 0 chooses: as many
+                    producers as have something to load, 4 for the epilogue
     cta_group: 2: pairs of CTAs compute tiles of 256 rows together, M of the mma
     cluster: MxN: CTAs along rows and columns of the output's tiles that load operands together:
              each loads a part of the rows of A, or of the columns of B, that several CTAs of the

@@ -1,1 +1,1 @@
-"""Block-scaled GEMV on tensor cores, with N padded to that of an mma."""
+"""Block-scaled GEMV on tensor cores: N is padded to an N that the mma supports."""

@@ -54,19 +54,19 @@ class TileGemvPaddedN(Pass):
     pad_n: N of the mma, a multiple of 16 that holds the columns of B; 8 rests on the assumption
            scaled_n8
     schedule: ``single``: a CTA computes a tile of 128 rows; ``split-k``: several CTAs compute a
-        tile, each a part of K; ``stream-k``: every SM computes an equal range of the stages of all
-        tiles; ``auto``: the first of these in which no SM has more than 1.05 times the mean number
-        of stages
+              tile, each a part of K; ``stream-k``: every SM computes an equal range of the stages
+              of all tiles; ``auto``: the first of these in which no SM has more than 1.05 times the
+              mean number of stages
     splits: CTAs per tile with ``split-k``; 0 chooses
     m_tile: rows of a tile, which is M of the mma: 128, or 256 for a pair of CTAs (``tc.cluster =
-        array<i64: 2, 1, 1>``; schedule=single, pad_n a multiple of 32)
+            array<i64: 2, 1, 1>``; schedule=single, pad_n a multiple of 32)
     scheduler: with schedule=single, ``static``: a CTA for every tile; ``clc``: a CTA also computes
-        the tiles of CTAs whose launch it cancels (cluster-launch-control)
+               the tiles of CTAs whose launch it cancels (cluster-launch-control)
     cluster: Mx1: with schedule=single, CTAs along rows, each of which loads a part of the columns
     k_tile: elements of K of a stage: a swizzle span of 32, 64 or 128 bytes; 0 chooses 128 bytes or,
-        with ``stream-k``, the widest stage for which the shares of the SMs are even
-    kind: kind of the instruction, if several multiply the types; by default the one with the fewest
-    bytes in shared memory
+            with ``stream-k``, the widest stage for which the shares of the SMs are even
+    kind: kind of the instruction, if several kinds multiply the types; by default the kind whose
+          operands take the fewest bytes in shared memory
 
     Before::
 

@@ -81,9 +81,9 @@ class FoldLayouts(Pass):
     ``linalg-fuse-elementwise-ops`` do the folding into maps; this pass first moves padding past
     transposes, and prevents those passes from fusing computed operands into a contraction. Between
     convolutions, images are stored with their channels last. A transposed convolution becomes one
-    without zeros between its pixels, where possible; a convolution whose stride exceeds that of
-    tensor maps becomes a product of patches (docs/explanation/convolution.md). If a function has
-    several products, a transpose or broadcast that the maps of one of them cannot express stays
+    without zeros between its pixels, where possible; a convolution whose stride is larger than
+    tensor maps allow becomes a product of patches (docs/explanation/convolution.md). If a function
+    has several products, a transpose or broadcast that the maps of one of them cannot express stays
     before that product. Sums of f16 and bf16 become sums of f32, rounded once; quantised products
     become products of i8, corrected by their zero points. A function stays as it is if no such op
     surrounds its contractions. Preserves every value, up to the order of the f32 sums.

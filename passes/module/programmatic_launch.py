@@ -44,8 +44,8 @@ class ProgrammaticLaunch(Pass):
     no more of them fit on an SM: otherwise they could crowd onto a few SMs while the previous
     launch still occupies the others. Preserves every value.
 
-    several: apply the pass only to programs of several launches, and not to kernels that access
-             global memory before their roles (such as those that read numbers of keys)
+    several: whether to apply the pass only to programs of several launches, and not to kernels that
+        access global memory before their roles (such as kernels that read numbers of keys)
     """
 
     name: ClassVar[str] = "programmatic-launch"

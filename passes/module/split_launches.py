@@ -47,7 +47,7 @@ Kinds: TypeAlias = tuple[type[ir.OpView], ...]
 @register_pass
 @dataclass(frozen=True)
 class SplitLaunches(Pass):
-    """Splits a function of several ``tc`` ops into functions launched one after the other.
+    """Splits a function of several ``tc`` ops into functions that are launched one after another.
 
     Before::
 

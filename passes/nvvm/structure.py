@@ -103,7 +103,8 @@ def convert_smem_part(converter: Converter, op: tc.SmemPartOp) -> None:
 
 @lower(tc.SmemTransposedOp)
 def convert_smem_transposed(converter: Converter, op: tc.SmemTransposedOp) -> None:
-    """Records the same address as that of the tile; the transpose has descriptors of its own."""
+    """Records the address of the tile as the address of its transpose; the transpose has
+    descriptors of its own."""
     tile = converter.record(op.tile, SmemTile)
     kind = op.transposed.type
     converter.values[op.transposed] = SmemTile(kind, tile.address, tile.slot, tile.stride)

@@ -124,7 +124,7 @@ class _Side:
 
     def row(self, batch: ir.Value, row: ir.Value) -> tuple[ir.Value, ir.Value]:
         """Addresses of a row of elements and of its scales. If scales are in blocks, the second
-        address is that of all scales of the batch."""
+        address is the address of all scales of the batch."""
         whole = simt.add(simt.mul(simt.wide(batch), self.rows), simt.wide(row))
         pitch = self.k * ELEMENT_BITS[self.element] // 8
         elements = simt.at(self.elements, simt.mul(whole, pitch))

@@ -63,8 +63,8 @@ class ConvertToSimt(Pass):
 
         gpu.module @kernels { llvm.func @f_repack0(%x: !llvm.ptr<1>, %out: !llvm.ptr<1>) … }
 
-    `RULES` are in modules of their own, which state what each kernel is and what it preserves.
-    Other functions stay as they are; with `rows` the pass rejects them.
+    The rules in `RULES` are in modules of their own, which describe each kernel and the values that
+    it preserves. Other functions stay as they are; with `rows` the pass rejects them.
     """
 
     name: ClassVar[str] = "convert-to-simt"
