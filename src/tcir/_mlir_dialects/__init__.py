@@ -1,1 +1,3 @@
-"""Dialect modules that replace the bindings' modules, which import more than is needed."""
+"""Dialect modules that are used in place of the bindings' own modules, because those import more
+than tcir needs.
+"""

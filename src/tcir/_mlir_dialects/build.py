@@ -1,4 +1,4 @@
-"""Builds ops by name, at the insertion point."""
+"""Helpers that build ops by name, at the insertion point."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ def value(name: str, kind: ir.Type, /, *operands: ir.Value, **attributes: ir.Att
 
 
 def integer(number: int, bits: int = 32) -> ir.Attribute:
-    """``number : i<bits>``."""
+    """The attribute ``number : i<bits>``."""
     return ir.IntegerAttr.get(integer_type(bits), number)
 
 
 def integer_type(bits: int) -> ir.Type:
-    """``i<bits>``."""
+    """The type ``i<bits>``."""
     return ir.IntegerType.get_signless(bits)
 
 
 def integers(*numbers: int) -> ir.Attribute:
-    """``array<i32: numbers>``."""
+    """The attribute ``array<i32: numbers>``."""
     return ir.DenseI32ArrayAttr.get(list(numbers))
 
 
 def attribute(name: str, text: str) -> ir.Attribute:
-    """``#name<text>``."""
+    """The attribute ``#name<text>``."""
     return ir.Attribute.parse(f"#{name}<{text}>")

@@ -1,1 +1,3 @@
-"""gpu without op classes: we build two of its ops, and the bindings' module defines 68 classes."""
+"""The gpu dialect without op classes: tcir builds only two of its ops, but the bindings' module
+defines 68 classes.
+"""

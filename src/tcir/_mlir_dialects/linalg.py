@@ -1,9 +1,10 @@
-"""linalg without its DSL: the bindings' module takes longer to import than all other dialects.
+"""The linalg dialect without its DSL, because the bindings' module takes longer to import than all
+other dialects together.
 
-Ops are plain `ir.OpView`s, read by name, operands, attributes and regions. Access to a function
-that builds an op, such as ``linalg.fill``, imports the bindings' module. Its op classes are not
-here: an op read before that import would not be an instance of one. Plugins get the bindings'
-module from `tcir.mlir`.
+Ops are plain `ir.OpView`s, which are read by name, operands, attributes and regions. Access to a
+function that builds an op, such as ``linalg.fill``, imports the bindings' module. This module does
+not define the op classes, because an op that was read before that import would not be an instance
+of its class. Plugins get the bindings' module from `tcir.mlir`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""One function for each llvm op that passes create; the bindings' module has some 300 op classes.
+"""One function for each llvm op that passes create; the bindings' module would define some 300 op
+classes.
 
-A function is named as its op (``llvm.mlir.global``: `mlir_global`), emits at the insertion point,
-and returns the op's result.
+A function has the name of its op (``llvm.mlir.global``: `mlir_global`), creates the op at the
+insertion point, and returns the op's result.
 """
 
 from __future__ import annotations
@@ -88,17 +89,17 @@ def getelementptr(pointer: ir.Value, offset: ir.Value | int) -> ir.Value:
 
 
 def inttoptr(kind: ir.Type, address: ir.Value) -> ir.Value:
-    """The pointer of an address."""
+    """Converts an address to a pointer."""
     return value("llvm.inttoptr", kind, address)
 
 
 def ptrtoint(kind: ir.Type, pointer: ir.Value) -> ir.Value:
-    """The address of a pointer."""
+    """Converts a pointer to its address."""
     return value("llvm.ptrtoint", kind, pointer)
 
 
 def bitcast(kind: ir.Type, operand: ir.Value) -> ir.Value:
-    """The bits of `operand` as a `kind`."""
+    """The bits of `operand` as a value of type `kind`."""
     return value("llvm.bitcast", kind, operand)
 
 

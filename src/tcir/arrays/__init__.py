@@ -1,4 +1,4 @@
-"""Kernels from numpy arrays, for users who do not write MLIR.
+"""Creates kernels from numpy arrays, for users who do not write MLIR.
 
 Each function generates the program as `linalg` text (``kernel.mlir``) for the shapes and types of
 its arguments, compiles it, and keeps the arrays as the kernel's example inputs:

@@ -195,8 +195,9 @@ def check_positive(function: str, **numbers: float | None) -> None:
 
 
 def attention_band(causal: bool, window: object, last: int) -> str:
-    """Text of the attributes of a causal mask and a window; the last row of a causal mask has all
-    keys."""
+    """Text of the attributes for a causal mask and a window. Under a causal mask the last row
+    attends to all keys.
+    """
     pair = window if isinstance(window, tuple | list) else (None, None)
     numbers = [n for n in pair if n is not None]
     sound = len(pair) == 2 and all(isinstance(n, int | np.integer) and n >= 0 for n in numbers)
@@ -219,7 +220,9 @@ def attention_body(
     scale: float,
     shape: tuple[int, ...],
 ) -> tuple[str, float]:
-    """The text of the op's body ("" if there is none), and the scale that the op itself applies."""
+    """The text of the op's body ("" if it has none), and the scale that the op itself applies to
+    the scores.
+    """
     lines, score = ["^bb0(%sum: f32):"], "%sum"
 
     def op(text: str) -> str:

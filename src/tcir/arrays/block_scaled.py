@@ -89,7 +89,9 @@ def compile_block_scaled_matmul(
 def scaled_operand(
     function: FunctionBuilder, name: str, given: Array | Scaled
 ) -> tuple[TensorValue, TensorValue]:
-    """Adds arguments for elements and for their scales, row by row."""
+    """Adds to the function an argument for the elements and one for their scales, both row by
+    row.
+    """
     if isinstance(given, formats.BlockScaled):
         codes = given.codes.view(CODES[given.format.element])
         scales = given.scales.view(CODES[given.format.scale])
@@ -128,5 +130,5 @@ def _global_scales(a: Scaled, b: Scaled) -> tuple[float, float] | None:
 
 
 def global_scale(operand: Array | Scaled) -> float:
-    """Scale of a whole operand, 1 if it has none."""
+    """Global scale of an operand; 1 if it has none."""
     return float(operand.global_scale) if isinstance(operand, formats.BlockScaled) else 1.0

@@ -1,4 +1,4 @@
-"""The ops after a layer's sums: bias, residual, activation, one rounding."""
+"""The ops that follow a layer's sums: bias, residual, activation, one rounding."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class ArrayKernel(Kernel):
 
     mlir:     the program as MLIR text, which `tc-opt` accepts
     pipeline: the pipeline that compiled it, with its options
-    arrays:   the example inputs; defaults of `run`
+    arrays:   the example inputs, on which `run` runs by default
     """
 
     mlir: str
@@ -31,8 +31,9 @@ class ArrayKernel(Kernel):
     arrays: tuple[Array, ...]
 
     def run(self, *inputs: Array, **options: Unpack[CallOptions]) -> Array | tuple[Array, ...]:
-        """Runs the kernel like `Kernel.run`; without `inputs`, on the arrays that it was built
-        from."""
+        """Runs the kernel as `Kernel.run` does; without `inputs`, on the arrays from which it was
+        built.
+        """
         return super().run(*(inputs or self.arrays), **options)
 
     def validate(self, **settings: Unpack[ValidateOptions]) -> Report:

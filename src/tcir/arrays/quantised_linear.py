@@ -1,4 +1,6 @@
-"""`quantised_linear`: a layer with block-scaled weights, whose program quantises its input."""
+"""`quantised_linear`: a linear layer with block-scaled weights, whose program quantises its
+input.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,9 @@ def layer_format(name: str) -> formats.BlockFormat:
 
 
 def scale_layout(k: int) -> str:
-    """Layout of the weight's scales: the tensor core's if K is a multiple of 128, so that the mma
-    has whole steps."""
+    """Layout of the weight's scales: the tensor core's layout if K is a multiple of 128, so that
+    the mma has only whole steps; otherwise row-major.
+    """
     return ROWS if k % 128 else BLOCKED
 
 

@@ -19,7 +19,7 @@ NAMES = {np.dtype(dtype): name for name, dtype in reversed(DTYPES.items())}
 
 @dataclass(frozen=True)
 class TensorValue:
-    """A tensor of the function."""
+    """A tensor value in the text of the function."""
 
     name: str
     shape: tuple[int, ...]

@@ -8,9 +8,9 @@
     stop.shared(0x400, 64), stop.tensor_memory(rows=(0, 4), columns=(0, 8)), stop.mbarriers()
 
 `break_at` is a line of the PTX text, "FILE:LINE" of its source, a label, "first-hazard", a `Watch`
-of an element (a `SharedWatch` or `TensorWatch` of a CTA's memory), or a `FirstDifference` from
-expected results; `interact` prompts at each stop. The machine keeps the state in which the run
-stopped.
+of an element (or a `SharedWatch` or `TensorWatch` of a CTA's memory), or a `FirstDifference` from
+expected results. `interact` prompts for commands at each stop. After a stop, the simulated machine
+keeps the state that it had at that point.
 """
 
 from tcir.debug.console import interact

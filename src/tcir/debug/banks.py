@@ -24,7 +24,9 @@ PHASE_BYTES = BANKS * WORD
 
 
 def extra_passes(addresses: NDArray[np.int64], nbytes: int) -> int:
-    """Returns the passes beyond one per phase, for `nbytes` at each thread's address."""
+    """Number of passes beyond the first of each phase, for an access of `nbytes` at each thread's
+    address.
+    """
     at_once = min(BANKS, PHASE_BYTES // nbytes)
     extra = 0
     for start in range(0, len(addresses), at_once):
@@ -35,8 +37,9 @@ def extra_passes(addresses: NDArray[np.int64], nbytes: int) -> int:
 
 
 class BankConflicts(Follower):
-    """Counts bank conflicts by instruction: ``conflicts[site]`` extra passes in ``accesses[site]``
-    accesses."""
+    """Counts bank conflicts by instruction: the instruction at ``site`` needed ``conflicts[site]``
+    extra passes in ``accesses[site]`` accesses.
+    """
 
     def __init__(self) -> None:
         super().__init__()

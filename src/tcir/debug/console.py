@@ -1,4 +1,4 @@
-"""`interact`: a run with repeated stops, and commands at each."""
+"""`interact`: a run that stops repeatedly and prompts for commands at each stop."""
 
 from __future__ import annotations
 

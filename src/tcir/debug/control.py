@@ -23,7 +23,9 @@ class Stopped(Exception):
 
 @dataclass(frozen=True)
 class LaneGroup:
-    """Lanes of a warp at the same instruction; `next` is None once the code has ended."""
+    """Lanes of a warp that are at the same instruction, `next`; it is None once the code has
+    ended.
+    """
 
     lanes: int
     next: Op | None
@@ -34,8 +36,8 @@ class Breakpoint:
     """A breakpoint at a line of the text (from 1), at "FILE:LINE" of its source, or at a label.
 
     line:      a line without an instruction stands for the next line that has one
-    hit:       stop when a lane arrives there for the `hit`-th time
-    warp, cta: stop only in this warp or CTA; None: in any
+    hit:       stop when a lane arrives at the line for the `hit`-th time
+    warp, cta: stop only in this warp or CTA; None: in any warp or CTA
     """
 
     line: int | str
@@ -93,7 +95,9 @@ class Follower:
 
 
 def groups(interpreter: WarpInterpreter) -> list[LaneGroup]:
-    """Groups of lanes by position, the running group first; empty when the warp has ended."""
+    """Groups of lanes by their position in the program, the running group first; empty if the warp
+    has ended.
+    """
     code = interpreter.program.code
     return [
         LaneGroup(g.mask, code[g.pc] if g.pc < len(code) else None)
@@ -102,8 +106,9 @@ def groups(interpreter: WarpInterpreter) -> list[LaneGroup]:
 
 
 class AtLine(Follower):
-    """Stops before the instructions of a breakpoint. lines: their lines in the text
-    (`tcir.debug.places`)."""
+    """Stops before the instructions of a breakpoint. lines: lines of these instructions in the text
+    (`tcir.debug.places`).
+    """
 
     def __init__(self, breakpoint: Breakpoint, lines: Collection[int]) -> None:
         super().__init__()
@@ -143,7 +148,7 @@ def starts(program: DecodedEntry, lines: Collection[int]) -> set[int]:
 
 
 def place_words(place: int | str, lines: Collection[int]) -> str:
-    """Describes a breakpoint's place, and the line of the text that it stands for."""
+    """Describes the place of a breakpoint, and the line of the text for which it stands."""
     line = f"line {min(lines)}"
     return line if place == min(lines) else f"{place}, {line}"
 
@@ -175,7 +180,7 @@ class AtWrite(Follower):
         return self.why
 
     def poll(self) -> None:
-        """Counts a write that has happened since the last call."""
+        """Counts a write if one has happened since the last call."""
         access = self.find(self.machine)
         if access is not None and access is not self._known:  # None: its CTA is not there
             self._known = access

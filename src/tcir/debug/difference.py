@@ -11,11 +11,11 @@ from tcir.run import LaunchError, Uninitialized
 
 @dataclass(frozen=True)
 class FirstDifference:
-    """A stop right after the last write to the first element that differs from the expected one.
+    """A stop right after the last write to the first element that differs from the expected result.
 
     expected: correct contents of an array argument
-    argument: number of the argument, from 0; None: the only one of that shape and type
-    within:   allowed absolute difference; 0: equal values, and NaN equal to any NaN
+    argument: number of the argument, from 0; None: the only argument of that shape and type
+    within:   allowed absolute difference; 0: values must be equal, and NaN equals any NaN
     """
 
     expected: np.ndarray = field(repr=False)

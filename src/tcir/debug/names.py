@@ -1,4 +1,4 @@
-"""Registers by name, as users write them: "%r1,%rd2", "%d0..%d31"."""
+"""Parses names of registers as users write them: "%r1,%rd2", "%d0..%d31"."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ _NUMBERED = re.compile(r"(.*?)(\d+)")
 
 
 def named(words: str, known: Iterable[str]) -> list[str]:
-    """Expands a list of names separated by commas or blanks; A..B stands for the known registers
-    of an array from A to B. LaunchError for an unknown name."""
+    """Expands a list of names that are separated by commas or blanks. A..B stands for the known
+    registers of an array from A to B. Raises LaunchError for an unknown name.
+    """
     numbers = {name: _split(name) for name in known}
     found: list[str] = []
     for word in words.replace(",", " ").split():

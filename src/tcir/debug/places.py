@@ -1,4 +1,4 @@
-"""Places to stop at, as users write them: lines of the text or of its source, and labels."""
+"""Parses places to stop at, as users write them: lines of the text or of its source, and labels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tcir.interp.ptx.syntax import BlockScope, Function, PtxModule
 
 
 def lines_at(place: int | str, module: PtxModule) -> frozenset[int]:
-    """Lines of the text for a line, `FILE:LINE` of the source, or a label.
+    """Lines of the text that a place stands for: a line, `FILE:LINE` of the source, or a label.
 
     A line without an instruction stands for the next line that has one. Raises LaunchError.
     """

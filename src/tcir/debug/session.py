@@ -34,15 +34,15 @@ def run(
     args: Any = (),
     **launch: Any,
 ) -> Stop:
-    """Runs a kernel as `tcir.run_ptx` does, up to a breakpoint; also writes into `args`.
+    """Runs a kernel as `tcir.run_ptx` does, up to a breakpoint; the kernel writes into `args`.
 
     break_at: a line of the text, "FILE:LINE" of its source or a label (or a `Breakpoint`);
-              "first-hazard"; a `Watch`; or a `FirstDifference`, for which the kernel runs up to
-              three times from the same arguments
+        "first-hazard"; a `Watch`; or a `FirstDifference`, for which the kernel runs up to three
+        times from the same arguments
     args, launch: as in `tcir.run_ptx`
 
-    An illegal act or a deadlock always stops the run. A run that reaches its end returns a `Stop`
-    with that reason.
+    An illegal operation or a deadlock always stops the run. If the run reaches its end, the
+    returned `Stop` states this as its reason.
     """
     if isinstance(break_at, FirstDifference):
         return _first_difference(ptx, break_at, list(args), launch)

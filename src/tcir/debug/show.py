@@ -10,15 +10,16 @@ _FULL = 0xFFFFFFFF
 
 
 def ranges(flags: np.ndarray) -> list[tuple[int, int]]:
-    """Half-open ranges of indices where a one-dimensional array is true."""
+    """Half-open ranges of the indices at which a one-dimensional array is true."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(np.int8), [0]])))
     return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
 
 
 def lanes_of(values: np.ndarray, undefined: int) -> str:
-    """Formats values [32], or [32, 2] of two halves: one value if all lanes agree, the first
-    value and the step if the values form an arithmetic sequence, else all 32. Lanes that no
-    instruction wrote show poison."""
+    """Formats the values of 32 lanes: an array [32], or [32, 2] if each value has two halves. The
+    result is one value if all lanes agree, the first value and the step if the values form an
+    arithmetic sequence, and all 32 values otherwise. Lanes that no instruction wrote show poison.
+    """
     if undefined == _FULL:
         return "poison: never written"
     known = [not undefined >> n & 1 for n in range(32)]

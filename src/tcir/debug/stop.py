@@ -35,10 +35,11 @@ SEEN_AS: dict[str, np.dtype] = {
 
 @dataclass(frozen=True)
 class Register:
-    """Values of a register in 32 lanes, masked where unwritten (poison); undefined: mask of the
-    unwritten lanes.
+    """Values of a register in 32 lanes; lanes that were not written are masked (poison). undefined:
+    mask of the unwritten lanes.
 
-    A predicate is bool; a register shown as two halves has rows of two values.
+    The values of a predicate are bool; a register that is shown as two halves has rows of two
+    values.
     """
 
     name: str
@@ -86,7 +87,8 @@ class Stop:
 
     reason: why the run stopped
     report: the report of `run_ptx`, up to the stop
-    warp:   the warp at which the run stopped; None if there is no single one (a deadlock, the end)
+    warp:   the warp at which the run stopped; None if there is no single warp (at a deadlock, or at
+            the end)
     """
 
     def __init__(
@@ -99,7 +101,9 @@ class Stop:
     # --- where --------------------------------------------------------------------------------
     @property
     def cta(self) -> Any:
-        """The CTA to inspect: the stopped warp's, else the most recently started one."""
+        """The CTA to inspect: that of the stopped warp or, if there is none, the most recently
+        started CTA.
+        """
         if self.warp is not None:
             return self.warp.agent.cta
         return next(reversed(self._follower.warps), None)
@@ -121,7 +125,9 @@ class Stop:
         return known[0 if warp is None else warp]
 
     def instruction(self) -> Instruction | None:
-        """The next instruction of the warp's running lanes, or the write just executed."""
+        """The next instruction of the warp's running lanes or, after a write to a watched place,
+        the instruction that wrote.
+        """
         stopped = self._follower.at
         if stopped is None:
             return None
@@ -153,8 +159,9 @@ class Stop:
         return [r for r in read if r.undefined & live != live]
 
     def shared(self, start: int, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns `size` bytes from address `start` of the window of shared memory (without an
-        order seed, the first is 0x400), and a mask of the defined ones."""
+        """Returns `size` bytes from address `start` of the window of shared memory, and a mask of
+        the defined bytes. Without an order seed, the first address of the window is 0x400.
+        """
         smem = self._memory("shared memory").smem
         if start < smem.start or size < 0 or start + size > smem.size:
             raise LaunchError(
@@ -167,7 +174,7 @@ class Stop:
     def tensor_memory(
         self, rows: tuple[int, int], columns: tuple[int, int]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Returns words [lane, column] of half-open ranges, and a mask of the defined ones."""
+        """Returns words [lane, column] of half-open ranges, and a mask of the defined words."""
         tmem = self._memory("tensor memory").tmem
         for what, (low, high), limit in zip(
             ("lanes", "columns"), (rows, columns), tmem.words.shape, strict=True

@@ -58,7 +58,7 @@ class Watch:
             )
 
     def start(self, seen: Follower) -> None:
-        """Does nothing, since `check` has already checked the watch."""
+        """Does nothing, because `check` has already checked the watch."""
 
     def value(self, seen: Follower, args: Sequence[object]) -> str:
         """Formats the watched value: an element, or four bytes."""
@@ -71,7 +71,7 @@ class Watch:
         return str(data.view(array.dtype)[0])
 
     def writer(self, seen: Follower, args: Sequence[object]) -> Access | None:
-        """The last write to the watched place; None: none yet."""
+        """The last write to the watched place; None if there has been no write."""
         buffer, place, size = self._place(seen.machine, args)
         if buffer.shadow is None:
             return None

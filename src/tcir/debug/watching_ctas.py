@@ -1,4 +1,6 @@
-"""Watches of a CTA's memories: an element of shared memory, a word of tensor memory."""
+"""Watches of places in a CTA's memories: an element of shared memory, or a word of tensor
+memory.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +47,9 @@ class SharedWatch:
     def of_tile(
         base: int, type: str, columns: int, swizzle: str, index: tuple[int, int]
     ) -> SharedWatch:
-        """Watches element [row, column] of a tile with rows of `columns` elements, swizzled as
-        by TMA."""
+        """Watches element [row, column] of a tile whose rows have `columns` elements and that is
+        swizzled as TMA does it.
+        """
         row, column = index
         if swizzle not in SWIZZLES:
             raise LaunchError(

@@ -1,4 +1,6 @@
-"""Finds the last writer of an element of global memory in the machine's record of accesses."""
+"""Finds the last writer of an element of global memory in the accesses that the simulated machine
+recorded.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ def locate(machine: Any, array: np.ndarray, index: tuple[int, ...]) -> tuple[Any
 
 
 def last_writer(machine: Any, array: np.ndarray, index: tuple[int, ...]) -> Access | None:
-    """The last write to an element; None: it was never written."""
+    """The last write to an element; None if it was never written."""
     buffer, place = locate(machine, array, index)
     if buffer.shadow is None:
         return None
@@ -45,7 +47,7 @@ def words(access: Access) -> str:
 
 
 class LastWriters(Follower):
-    """Keeps the machine of a run, for later queries about writers."""
+    """Keeps the simulated machine of a run, so that writers can be looked up later."""
 
     passive = True
 

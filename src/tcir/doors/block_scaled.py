@@ -1,4 +1,5 @@
-"""Block-scaled products by torch on the CPU, as cuBLAS computes them: references for scripts.
+"""Block-scaled products as cuBLAS computes them, by torch on the CPU. Scripts use them as
+references.
 
 Scales have cuBLAS's layout: 128 rows by four columns in 512 consecutive bytes.
 """
@@ -12,8 +13,9 @@ E2M1 = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -
 
 
 def nvfp4(packed: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
-    """Dequantises rows of nvfp4: two elements in a byte, the first in the low half; one scale (a
-    float, E4M3) per 16 elements."""
+    """Dequantises rows of nvfp4: two elements per byte, the first in the low half, and one scale (a
+    float, E4M3) per 16 elements.
+    """
     packed = packed.view(torch.uint8)
     elements = E2M1[torch.stack([packed & 15, packed >> 4], -1).flatten(1).long()]
     return _scaled(elements, scales.view(torch.float8_e4m3fn).float(), 16)
@@ -34,8 +36,8 @@ def scaled_mm(
     out_dtype: torch.dtype | None = None,
     use_fast_accum: bool = False,
 ) -> torch.Tensor:
-    """`torch._scaled_mm` with a scale for each block, which torch supports on GPUs only. Computes
-    in float32.
+    """`torch._scaled_mm` with a scale for each block, computed in float32; torch itself supports it
+    only on GPUs.
 
     a: (m, k). b: (k, n), column-major. `scale_result` and `use_fast_accum` have no effect here.
     """
@@ -45,7 +47,9 @@ def scaled_mm(
 
 
 def block_scales(scales: object) -> bool:
-    """Whether the scales are per block. Scales per row or per tensor are float32."""
+    """Whether the scales are per block. If they are float32, they are per row or per tensor
+    instead.
+    """
     kinds = (torch.float8_e8m0fnu, torch.float8_e4m3fn)
     return isinstance(scales, torch.Tensor) and scales.dtype in kinds
 

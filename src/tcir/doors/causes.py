@@ -1,4 +1,6 @@
-"""Findings and kernel names as the doors print them: one line per cause, long names shortened."""
+"""Findings and kernel names as the doors (commands such as ``python -m tcir.triton``) print them:
+one line per cause; long names are shortened.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ _SOURCE = re.compile(r"\(([^()]+:\d+)\)")
 @dataclass
 class Cause:
     """Findings of the same kind between the same lines of the source, such as those of an unrolled
-    loop. Its text names every severity other than error.
+    loop. Its text names the severity unless that is "error".
 
     alike: number of findings besides the first
     """
@@ -32,8 +34,9 @@ class Cause:
 
 
 def causes(findings: Iterable[Finding]) -> list[Cause]:
-    """Groups findings into causes, in order. Findings without source lines are causes of their
-    own."""
+    """Groups findings into causes, in order. Each finding without source lines is a cause of its
+    own.
+    """
     found: dict[object, Cause] = {}
     for finding in findings:
         places = [_SOURCE.findall(each) for each in (finding.first, finding.second) if each]
@@ -47,8 +50,9 @@ def causes(findings: Iterable[Finding]) -> list[Cause]:
 
 
 def shown_name(name: str) -> str:
-    """A kernel's name; a long C++ name is shortened to the function, another long name to its
-    beginning and end."""
+    """A kernel's name as it is printed: a long C++ name is shortened to the function's name,
+    another long name to its beginning and end.
+    """
     if len(name) <= LONGEST:
         return name
     function = source_name(name)
@@ -56,8 +60,9 @@ def shown_name(name: str) -> str:
 
 
 def source_name(mangled: str) -> str:
-    """Name of a C++ function, without namespaces and template arguments; unchanged if not
-    mangled."""
+    """Name of a C++ function, without namespaces and template arguments; a name that is not mangled
+    is returned unchanged.
+    """
     text, name = mangled.removeprefix("_Z").removeprefix("N"), mangled
     while mangled.startswith("_Z") and (length := re.match(r"\d+", text)):
         text = text[length.end() :]

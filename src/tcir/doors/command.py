@@ -1,5 +1,6 @@
-"""Parts that the doors' commands share: flags, and the mapping of a script's outcome to an exit
-status."""
+"""Parts that the doors' commands (such as ``python -m tcir.triton``) share: flags, and the exit
+status for the outcome of a script.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +100,7 @@ def check_values(given: argparse.Namespace, *names: str) -> None:
 
 
 def launches_of(given: argparse.Namespace, target: Target = DEFAULT_TARGET) -> Launches:
-    """The `Launches` that the flags of `add_flags` describe."""
+    """The `Launches` that the flags of `add_flags` select."""
     executed = ("order_seed", "order_seeds", "numerics", "jobs", "sample")
     check_values(given, *executed, "sms", "trace", "max_findings")
     if given.gpu:
@@ -116,8 +117,9 @@ def launches_of(given: argparse.Namespace, target: Target = DEFAULT_TARGET) -> L
 
 
 def check_gpu(given: argparse.Namespace) -> None:
-    """Raises InputError for a flag that applies only to the simulated machine, and NoDeviceError
-    without a GPU."""
+    """Raises InputError for a flag that applies only to the simulated machine, and NoDeviceError if
+    there is no GPU.
+    """
     from tcir.runtime.on_gpu import gpu
 
     parser = argparse.ArgumentParser()
@@ -131,8 +133,8 @@ def check_gpu(given: argparse.Namespace) -> None:
 def status_of(
     run: Callable[[], None], launches: Launches, failure: Callable[[Exception], int]
 ) -> int:
-    """Runs a script, and closes its launches; returns the script's exit status, or the launches' if
-    the script succeeds.
+    """Runs a script and closes its launches. Returns the script's exit status or, if the script
+    succeeds, that of the launches.
 
     failure: prints an exception of the script; returns the exit status
     """
@@ -151,8 +153,9 @@ def status_of(
 
 
 def ended(code: object) -> int:
-    """Exit status of `sys.exit(code)`; a code that is not an integer is printed to standard error,
-    with status 1."""
+    """Exit status that corresponds to `sys.exit(code)`. A code that is not an integer is printed to
+    standard error, and the status is 1.
+    """
     if isinstance(code, int):
         return code & 0xFF
     print(code, file=sys.stderr)
@@ -160,8 +163,10 @@ def ended(code: object) -> int:
 
 
 def failed(script: str, error: Exception) -> int:
-    """Prints the script's exception as Python does, without the frames above the script and those
-    of this package through which it was called; returns the exit status."""
+    """Prints the script's exception as Python does; returns the exit status. The printed traceback
+    omits the frames above the script and the frames of this package through which the script was
+    called.
+    """
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)

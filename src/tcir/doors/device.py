@@ -1,4 +1,4 @@
-"""Device properties that programs query: those of a B200, or of an H100."""
+"""Properties of the device that programs query: those of a B200, or of an H100."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ CHIPS = {
 
 @dataclass(frozen=True)
 class SimulatedDevice:
-    """The device that programs see.
+    """The device that programs see when they query it.
 
-    sms: number of SMs reported to programs, so that they launch fewer CTAs; None: all of the chip's
+    sms: number of SMs that is reported to programs; a smaller number makes them launch fewer CTAs.
+        None: all SMs of the chip
     """
 
     target: Target = DEFAULT_TARGET
@@ -54,11 +55,11 @@ class SimulatedDevice:
 
     @property
     def attributes(self) -> dict[int, int]:
-        """Attributes by number of CUdevice_attribute (cudaDeviceAttr uses the same numbers); others
-        are 0.
+        """Attributes of the device, by number of CUdevice_attribute (cudaDeviceAttr uses the same
+        numbers); attributes that are not listed are 0.
 
-        Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
-        The largest sizes of textures are left out.
+        Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability". The
+        largest sizes of textures are left out.
         """
         major, minor = self.chip.capability
         target = self.target

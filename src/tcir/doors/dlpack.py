@@ -11,7 +11,9 @@ DEVICE_TYPE = 8
 
 
 def moved_to_gpu(capsule: object) -> object:
-    """Changes the device of a DLPack tensor to a GPU; returns the capsule."""
+    """Changes the device of a DLPack tensor to a GPU, without moving its data; returns the
+    capsule.
+    """
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     where = pointer(capsule, b"dltensor")

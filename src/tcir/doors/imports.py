@@ -19,7 +19,9 @@ module's library is loaded at that time."""
 
 @contextmanager
 def around_imports(work: Mapping[str, Around]) -> Iterator[None]:
-    """Context in which `work`, by module name, executes these modules when they are imported."""
+    """Context in which modules are executed by the functions `work` when they are imported; `work`
+    maps module names to functions.
+    """
     finder = _Finder(dict(work))
     sys.meta_path.insert(0, finder)
     try:
@@ -35,7 +37,7 @@ class _Finder(MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Spec of one of the modules, with another loader."""
+        """Spec of a module that `work` names, with this class's loader in place of the real one."""
         around = self.work.pop(name, None)
         if around is None:
             return None
@@ -50,11 +52,11 @@ class _Loader(Loader):
         self.loader, self.around = loader, around
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Module of the real loader."""
+        """Creates the module as the real loader does."""
         return self.loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Executes the module, and the work around it."""
+        """Executes the module by its function of `work`."""
         if module.__spec__ is not None:
             module.__spec__.loader = self.loader
         module.__loader__ = self.loader

@@ -49,7 +49,7 @@ WAITS = (
 
 @dataclass(frozen=True)
 class DoorLaunch:
-    """One launch.
+    """One launch of a program.
 
     cluster: shape of a cluster in CTAs
     shared:  bytes of dynamic shared memory
@@ -74,21 +74,21 @@ class DoorLaunch:
 
 @dataclass
 class Launches:
-    """Launches so far, and the options of their execution.
+    """The launches of a program so far, and the options of their execution.
 
     order_seed, ordering, numerics, jobs: as in `tcir.run_ptx`
     orders:   number of further execution orders, whose results must be the same
     at_most:  maximum number of causes that are printed for a launch's findings
-    warnings: whether findings that shipping code shows to be harmless are printed
+    warnings: whether findings are printed that kernels in production show to be harmless
     trace:    file for the recorded launches
-    gpu:      launches on a GPU, in place of the simulated machine
+    gpu:      executes the launches on a GPU; None: on the simulated machine
     seen:     called with each launch that was executed, and its report
     messages: stream to which findings and messages are printed
-    memory:   initialised parts of the device's memory
+    memory:   records which parts of the device's memory are initialised
     device:   the device that programs see
     repeats:  effects of earlier launches
-    heap:     memory of device code's malloc
-    sampling: executes some CTAs of each launch; None: all
+    heap:     memory of malloc in device code
+    sampling: selects some CTAs of each launch to execute; None: all CTAs are executed
     """
 
     order_seed: int | None = None
@@ -121,7 +121,7 @@ class Launches:
 
     @property
     def status(self) -> int:
-        """Exit status of a command whose program itself succeeds."""
+        """Exit status of a command if its program itself succeeds."""
         return self._failed or (1 if self.wrong else 2 if self._incomplete else 0)
 
     @property
@@ -129,8 +129,9 @@ class Launches:
         return self.sampling is not None and self.sampling.launches > 0
 
     def ended(self, status: int) -> int:
-        """Exit status of a command whose program ended with `status`, which is ignored if launches
-        were sampled."""
+        """Exit status of a command whose program ended with `status`; `status` is ignored if
+        launches were sampled.
+        """
         return self.status if self._incomplete else status or self.status
 
     def failed(self, error: Exception) -> None:
@@ -139,8 +140,9 @@ class Launches:
         self._failed = self._failed or code
 
     def execute(self, launch: DoorLaunch) -> None:
-        """Executes a launch and prints its findings; one launch at a time. VerdictError for a
-        finding that ends the launch."""
+        """Executes a launch and prints its findings; only one launch is executed at a time. Raises
+        VerdictError if a finding ends the launch.
+        """
         with self._device:
             if self._dry:
                 return
@@ -291,7 +293,7 @@ class Launches:
         return in_sequence(known)[0] / 1000 if known and len(known) == len(times) else math.nan
 
     def tried(self, call: Callable[[], object]) -> None:
-        """Calls `call` without executing its launches."""
+        """Calls `call`; the launches that it issues are not executed."""
         with self._device:
             outer, self._dry = self._dry, True
             try:
@@ -365,5 +367,7 @@ def _restore(launch: DoorLaunch, contents: Sequence[bytes]) -> None:
 
 
 def scratch(size: int) -> Argument:
-    """Uninitialised scratch memory of a launch, of `size` bytes; a null pointer for 0."""
+    """Returns `size` bytes of uninitialised scratch memory for a launch; a null pointer if the size
+    is 0.
+    """
     return Uninitialized(np.zeros(size, np.uint8)) if size else np.uint64(0)

@@ -40,7 +40,7 @@ class RefusedError(LaunchError):
 
 @dataclass
 class Limits:
-    """Limits of one kernel.
+    """The limits of one kernel's launches.
 
     dynamic:      maximum bytes of dynamic shared memory; None: 48 KB minus static shared memory
     non_portable: whether clusters of more than 8 CTAs were requested
@@ -52,7 +52,9 @@ class Limits:
     non_portable: bool = False
 
     def set(self, attribute: int, value: int) -> None:
-        """Sets an attribute as cudaFuncSetAttribute does. RefusedError for a value out of range."""
+        """Sets an attribute as cudaFuncSetAttribute does. Raises RefusedError for a value out of
+        range.
+        """
         if attribute == DYNAMIC_SHARED:
             most = DEFAULT_TARGET.smem_per_cta - self.static
             if not 0 <= value <= most:
@@ -131,13 +133,14 @@ class Limits:
 
     @property
     def registers(self) -> int:
-        """Registers per thread, as ptxas allocates them; 0 if ptxas rejects the PTX."""
+        """Registers per thread that ptxas allocates; 0 if ptxas rejects the PTX."""
         return _registers(self.ptx).get(self.name, 0)
 
     @property
     def most_threads(self) -> int:
-        """Maximum threads of a CTA, by the launch bounds, or without them by the registers of an
-        SM."""
+        """Maximum number of threads of a CTA: the kernel's launch bounds or, if it has none, the
+        limit that the registers of an SM set.
+        """
         bound = self._function.maxntid or math.prod(self._function.reqntid or (0,))
         each = -(-self.registers // 8) * 8 or 1
         return bound or min(1024, SM_REGISTERS // each // 32 * 32)
@@ -185,9 +188,9 @@ def _registers(ptx: str) -> dict[str, int]:
 def check_cooperative(grid: _Triple, block: _Triple, shared: int) -> None:
     """Raises RefusedError for a cooperative launch of more CTAs than a B200 can run at a time.
 
-    The limit follows from threads and dynamic shared memory (`shared`, bytes); registers, which
-    ptxas chooses, and static shared memory may allow fewer. Sizes that no launch may have are not
-    checked here.
+    The limit is computed from threads and dynamic shared memory (`shared`, bytes). Registers, whose
+    number ptxas chooses, and static shared memory may allow fewer CTAs. Sizes that are illegal in
+    any launch are not checked here.
     """
     threads = math.prod(block)
     if not 1 <= threads <= 1024 or not 0 <= shared <= DEFAULT_TARGET.smem_per_cta:

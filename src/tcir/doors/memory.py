@@ -33,16 +33,19 @@ class Allocation:
     there: Callable[[], bool]
 
     def noise(self, which: np.ndarray | None = None) -> None:
-        """Fills the bytes that `which` selects with noise; None: all bytes."""
+        """Fills the bytes that `which` selects with noise (a pattern that marks them as not
+        written). None: all bytes.
+        """
         for part, noise in self._parts():
             np.copyto(self.data[part], noise, where=True if which is None else which[part])
 
     def look(self) -> None:
-        """Finds bytes that the host wrote through a pointer of its own: bytes that no longer hold
-        the noise.
+        """Finds bytes that the host wrote through a pointer of its own, by looking for bytes that
+        no longer contain the noise.
 
-        The host may have written values that equal the noise. If it has written anything, short
-        runs of noise (`SHORTEST`) and the ends of long runs (`SURE`) count as written.
+        The host may have written values that happen to equal the noise. Therefore, if it has
+        written anything, short runs of noise (`SHORTEST`) and the ends of long runs (`SURE`) also
+        count as written.
         """
         kept = np.zeros_like(self.defined)
         for part, noise in self._parts():
@@ -64,8 +67,9 @@ class Allocation:
 
 
 class Allocations:
-    """Allocations that are not yet completely written, by address; completely written ones are
-    dropped."""
+    """The allocations that are not yet completely initialised, by address. An allocation is dropped
+    when all its bytes have been written.
+    """
 
     def __init__(self) -> None:
         self._known: dict[int, Allocation] = {}
@@ -75,8 +79,9 @@ class Allocations:
     def allocated(
         self, base: int, size: int, there: Callable[[], bool] = lambda: True, kept: int = 0
     ) -> None:
-        """Records new memory. Its bytes are uninitialised and filled with noise, except the first
-        `kept`."""
+        """Records a new allocation. Its bytes are uninitialised and are filled with noise, except
+        the first `kept` bytes.
+        """
         with self._lock:
             for old, *_ in list(self._within(base, size)):
                 self.freed(old)
@@ -101,7 +106,9 @@ class Allocations:
 
     def copied(self, to: int, source: int, size: int) -> None:
         """Records that the host copied `size` bytes. A copied byte is initialised if its source
-        byte is; the host may have written the source through a pointer of its own."""
+        byte is. The source is first searched for bytes that the host wrote through a pointer of its
+        own.
+        """
         with self._lock:
             given = {
                 piece.start: known.defined[mine].copy()
@@ -117,7 +124,8 @@ class Allocations:
 
     def mask(self, at: int) -> tuple[np.ndarray, int] | None:
         """Mask of the initialised bytes of the allocation that contains `at`, and the index of `at`
-        in it. None if all bytes are initialised, as far as is known."""
+        in it. None if all its bytes are known or assumed to be initialised.
+        """
         with self._lock:
             return next(((k.defined, at - base) for base, k, *_ in self._within(at, 1)), None)
 

@@ -1,5 +1,4 @@
-"""Records the allocations that scripts make with `numpy.empty` and `empty_like`, for
-`Allocations`."""
+"""Records in `Allocations` the memory that scripts allocate with `numpy.empty` and `empty_like`."""
 
 from __future__ import annotations
 

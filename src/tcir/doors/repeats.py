@@ -1,6 +1,9 @@
-"""Launches that are issued again with the same arguments on the same memory: the machine is
-deterministic, so their effect is that of the first such launch. Benchmarks repeat a launch hundreds
-of times."""
+"""Launches that are issued again with the same arguments on the same memory, as benchmarks do
+hundreds of times.
+
+The simulated machine is deterministic, so the effect of such a launch is that of the first one, and
+it need not be executed again.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +36,11 @@ _Name = tuple[object, ...]
 
 @dataclass(frozen=True)
 class LaunchEffect:
-    """A launch that was executed.
+    """The effect of a launch that was executed.
 
-    places: address and size of each storage; before: their contents. changes: for each storage, the
-    positions of the bytes that the launch changed, or all positions, and their new values
+    places: address and size of each storage; before: contents of the storages before the launch.
+        changes: for each storage, the positions of the bytes that the launch changed, or all
+        positions, and their new values
     """
 
     places: list[tuple[int, int]]
@@ -45,8 +49,9 @@ class LaunchEffect:
     report: RunReport
 
     def repeat(self, storages: Sequence[Bytes]) -> bool:
-        """Applies the same changes to the storages; returns False, and changes nothing, if their
-        contents differ from those before the execution."""
+        """Applies the same changes to the storages again. If their contents differ from those
+        before the execution, changes nothing and returns False.
+        """
         if self.places != _places(storages):
             return False
         pairs = zip(storages, self.before, strict=True)
@@ -71,7 +76,8 @@ class Repeats:
     def run(
         self, launch: DoorLaunch, partial: Partial, execute: Callable[[], RunReport]
     ) -> RunReport:
-        """Repeats a launch, or executes it; returns the report of its execution.
+        """Repeats the effect of a launch, or executes the launch if its effect is not known;
+        returns the report of the execution.
 
         partial: partly initialised arrays, and masks of their initialised bytes
         """

@@ -1,4 +1,6 @@
-"""Launches of which only some CTAs are executed, for programs whose sizes cannot be reduced."""
+"""Launches of which only some CTAs are executed, for programs whose problem sizes cannot be
+reduced.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,11 @@ LACKING = (
 
 @dataclass
 class Sampling:
-    """Samples of a program's launches.
+    """Chooses samples of the CTAs of a program's launches, and counts them.
 
-    clusters: number of clusters executed in each launch, at least `tcir.machine.sample.FEWEST`
-    executed, ctas: CTAs that were executed, and all CTAs, of the sampled launches
+    clusters: number of clusters to execute in each launch, at least `tcir.machine.sample.FEWEST`
+    executed, ctas: number of CTAs that were executed, and number of all CTAs, in the sampled
+        launches
     launches: number of sampled launches
     """
 
@@ -39,8 +42,8 @@ class Sampling:
     def finished(
         self, report: RunReport, grid: Triple, written: Sequence[tuple[np.ndarray, np.ndarray]]
     ) -> None:
-        """Counts a launch. Memory that it left unwritten becomes zero and counts as written: the
-        other CTAs may have written it.
+        """Counts a launch. Memory that the launch left unwritten becomes zero and counts as
+        written, because the CTAs that were not executed may have written it.
 
         written: partly initialised arrays, and masks of their initialised bytes
         """

@@ -1,4 +1,4 @@
-"""A script that a door runs, executed as Python does."""
+"""Executes a script as Python does."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def run_script(path: Path, arguments: list[str], sizes: Mapping[int, int]) -> No
 
     sizes: integer literals of the script that are replaced in this run, except in its kernels
 
-    InputError for an integer that the script does not contain.
+    Raises InputError for an integer that the script does not contain.
     """
     try:
         source = path.read_bytes()

@@ -24,13 +24,13 @@ from tcir.errors import Error, IncompleteError
 
 
 class OnTheCpu(TorchFunctionMode):
-    """Creates tensors for "cuda" on the CPU; they report that they are on a GPU.
+    """Creates tensors for the device "cuda" on the CPU; the tensors report that they are on a GPU.
 
-    taken:   called with each tensor whose address is taken
+    taken:   called with each tensor whose address the script requests
     memory:  records which memory is initialised
     devices: the device of each tensor
 
-    It applies to the thread that enters it.
+    The replacement applies only to the thread that enters this context.
     """
 
     def __init__(
@@ -110,8 +110,8 @@ def _moved(value: object) -> object:
 
 @contextmanager
 def cuda_on_the_cpu(launches: Launches, taken: Callable[[torch.Tensor], None]) -> Iterator[None]:
-    """Context that replaces `torch.cuda` by one B200 that completes work when it is issued, also in
-    threads started in the context.
+    """Context that replaces `torch.cuda` by a version with one B200 that completes work as soon as
+    it is issued. It also applies to threads that are started in the context.
 
     taken: see `OnTheCpu`
     """
@@ -218,8 +218,9 @@ def _loaded() -> list[tuple[int, Callable[..., object], Callable[..., object]]]:
 
 
 class OnDevice:
-    """Replacement for `torch.cuda.device` and similar contexts, without effect: there is only one
-    device."""
+    """Replacement for `torch.cuda.device` and similar contexts. It has no effect, because there is
+    only one device.
+    """
 
     idx = prev_idx = 0
 
@@ -231,7 +232,7 @@ class OnDevice:
 
 
 class CudaStream:
-    """A stream that completes each piece of work when it is issued."""
+    """A stream that completes each piece of work as soon as it is issued."""
 
     cuda_stream = stream_id = device_index = priority = 0
     device = torch.device("cuda", 0)
@@ -287,7 +288,8 @@ class CudaEvent:
 
 class NoGraph:
     """Stands for torch's CUDA graphs, for instance in annotations. Creating one raises
-    IncompleteError: launches are executed when they are issued."""
+    IncompleteError, because launches are executed when they are issued and cannot be captured.
+    """
 
     def __init__(self, *_: object, **__: object) -> None:
         raise IncompleteError(
@@ -297,7 +299,7 @@ class NoGraph:
 
 
 class CpuGenerator(torch.Generator):
-    """A generator of random numbers for any device, on the CPU."""
+    """A generator of random numbers on the CPU, whatever device the script requests."""
 
     def __new__(cls, device: object = None) -> CpuGenerator:
         """Leaves out the device."""

@@ -1,4 +1,6 @@
-"""Tracks which tensors a script put on the host, although all tensors are in the CPU's memory."""
+"""Tracks which tensors a script has put on the host and which on the GPU, although all tensors are
+in CPU memory.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,9 @@ _PURGE = 256
 class Devices:
     """The device of each tensor as a script sees it: "cuda:0", or "cpu" for tensors on the host.
 
-    On the host are tensors created without "cuda", copies with `.cpu()` and `.to("cpu")`, and
-    results of functions all of whose tensors are on the host. Tensors that torch's C++ code
-    creates on its own, such as gradients, are on the GPU.
+    The following tensors are on the host: tensors created without "cuda", copies by `.cpu()` and
+    `.to("cpu")`, and results of functions whose tensor arguments are all on the host. Tensors that
+    torch's C++ code creates on its own, such as gradients, are on the GPU.
 
     memory: records which memory is initialised
     """
@@ -82,7 +84,9 @@ class Devices:
         return CPU if default is None or default.type == "cpu" else CUDA
 
     def on_host(self, make: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-        """Wraps a function that torch does not hand to modes; its results are on the host."""
+        """Wraps a function that torch does not pass to modes (`TorchFunctionMode`); its results are
+        on the host.
+        """
 
         @wraps(make)
         def made(*args: object, **kwargs: object) -> torch.Tensor:

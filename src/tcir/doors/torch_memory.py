@@ -1,4 +1,6 @@
-"""Records torch's allocations and writes for `Allocations`, as far as scripts call them by name."""
+"""Records in `Allocations` the memory that torch allocates and writes, as far as scripts call
+torch's functions by name.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +42,8 @@ def called(
 ) -> object:
     """Calls one of torch's functions and records its effects; returns its result.
 
-    Writes by other code, and by torch functions that torch itself calls, bypass this function;
-    `Allocations` finds them.
+    Writes by other code, and by torch functions that torch itself calls, are not recorded here;
+    `Allocations` finds them later.
     """
     name, first = getattr(func, "__name__", ""), _plain(args[0]) if args else None
     before = first.untyped_storage().nbytes() if name == "resize_" and first is not None else 0
@@ -71,7 +73,7 @@ def called(
 
 
 def cloned(memory: Allocations, tensor: torch.Tensor) -> torch.Tensor:
-    """Copy of a tensor, initialised where the tensor is."""
+    """Copy of a tensor; a byte of the copy is initialised if the tensor's byte is."""
     made = tensor.clone()
     _align(made)
     if _alike(made, [tensor]) is not None and memory.mask(tensor.data_ptr()) is not None:

@@ -27,17 +27,19 @@ GAP = 64
 
 @dataclass
 class Unfinished:
-    """Memory changed by launches that may not have ended.
+    """Memory that launches which may not have ended have changed.
 
-    memory: the changed parts, or True for any memory, since nothing is compared before the first
-        programmatic launch
+    memory: the changed parts; True stands for any memory, because changes are not tracked before
+        the first programmatic launch
     """
 
     memory: list[np.ndarray] | bool = True
     _watching: bool = False
 
     def run(self, launch: DoorLaunch, first: bool, execute: Callable[[], RunReport]) -> RunReport:
-        """Executes a launch and records its changes. first: whether no launch precedes it"""
+        """Executes a launch and records the memory that it changes. first: whether no launch
+        precedes it.
+        """
         self._watching |= launch.programmatic
         if not self._watching:
             return execute()

@@ -1,4 +1,5 @@
-"""JAX functions on tcir's kernels: traced, then lowered as a whole, or rejected.
+"""Compiles JAX functions to tcir's kernels. A function is traced, and is then either lowered as a
+whole or rejected.
 
     model = tcir.jax.compile(function, params, x)
     print(model.table)            # the primitives, and their launches

@@ -1,4 +1,6 @@
-"""Arguments of a function's call: arrays, and everything else, which is fixed at compile time."""
+"""Arguments of a function's call: arrays may change from call to call; all other values are fixed
+at compile time.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,9 @@ class Call:
 
     @classmethod
     def of(cls, args: Sequence[object], kwargs: Mapping[str, object]) -> Call:
-        """Flattens arguments. InputError for a leaf that is neither an array, a number nor a
-        string."""
+        """Flattens arguments. Raises InputError for a leaf that is neither an array, a number nor a
+        string.
+        """
         paths, tree = jax.tree_util.tree_flatten_with_path((tuple(args), dict(kwargs)))
         names = tuple(_name(path) for path, _ in paths)
         leaves = tuple(leaf for _, leaf in paths)
@@ -78,8 +81,9 @@ class Call:
         return Call(leaves, self.are_arrays, self.names, self.tree)
 
     def checked(self, given: Call) -> list[Array]:
-        """The arrays of the call `given`. InputError if its arguments differ from those that the
-        function was compiled for."""
+        """The arrays of the call `given`. Raises InputError if its arguments differ from those for
+        which the function was compiled.
+        """
         if given.tree != self.tree or given.are_arrays != self.are_arrays:
             raise InputError(
                 f"expected arguments as at compile time, {self.tree}, got "

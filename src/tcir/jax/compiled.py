@@ -23,7 +23,7 @@ from tcir.validation.report import Report
 
 @dataclass(frozen=True, repr=False)
 class Compiled:
-    """A function for arguments of fixed shapes; called like the original.
+    """A JAX function compiled for arguments of fixed shapes; it is called like the original.
 
     function: the original function
     call:     its arguments, without data
@@ -49,7 +49,7 @@ class Compiled:
 
     @property
     def kernel(self) -> Kernel:
-        """The compiled kernel: `launch_table`, `ptx`, `cubin`, `launch` on a GPU."""
+        """The compiled kernel, with `launch_table`, `ptx`, `cubin`, and `launch` on a GPU."""
         return self.part.kernel
 
     def __call__(self, *args: object, **kwargs: object) -> object:

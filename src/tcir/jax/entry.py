@@ -1,4 +1,4 @@
-"""`tcir.jax.compile`."""
+"""`tcir.jax.compile`: compiles a JAX function."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def compile(
 
     args, kwargs: arrays or `jax.ShapeDtypeStruct`, in any pytree; numbers and strings are fixed
 
-    JAX traces the function, and StableHLO's own passes convert it to `linalg`; arrays that the
-    function closes over are constants. Products and sums of f16 and bf16 are kept in f32; f32 is
-    multiplied as tf32. InputError, with the function's line, if JAX cannot trace it or an op is not
-    lowered: there is no fallback.
+    JAX traces the function, and StableHLO's own passes convert it to `linalg`. Arrays that the
+    function closes over become constants. Products and sums of f16 and bf16 are computed in f32;
+    f32 is multiplied as tf32. Raises InputError, with the function's line, if JAX cannot trace the
+    function or an op cannot be lowered; no part falls back to JAX.
     """
     if not callable(function):
         raise InputError(f"jax.compile: expected a function, got {type(function).__name__}")

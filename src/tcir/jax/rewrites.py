@@ -44,7 +44,7 @@ def unrolled(
     inputs: Sequence[Array],
     params: dict[str, int],
 ) -> list[Array]:
-    """The results of `scan`, unrolled.
+    """The results of a `scan`, unrolled.
 
     step: body of the scan; its arguments are the constants, the carried values, and a slice
     """

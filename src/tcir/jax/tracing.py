@@ -42,8 +42,10 @@ class TracedFunction:
 
 
 def traced(function: Callable[..., object], call: Call) -> TracedFunction:
-    """Traces a function for the arguments of a call. InputError for a function that JAX cannot
-    trace, such as one with an `if` on array values, and for a function that computes nothing."""
+    """Traces a function for the arguments of a call. Raises InputError for a function that JAX
+    cannot trace, such as one with an `if` on array values, and for a function that computes
+    nothing.
+    """
     trees: list[PyTreeDef] = []
 
     def flat(*arrays: jax.Array) -> list[object]:

@@ -1,8 +1,8 @@
-"""Converts a jaxpr to the form that is lowered: calls are inlined, short loops unrolled and
-branches turned into selects; products and sums of f16 and bf16 are kept in f32 and rounded once.
+"""Converts a jaxpr to the form that is lowered. Calls are inlined, short loops are unrolled, and
+branches become selects. Products and sums of f16 and bf16 are computed in f32 and rounded once.
 
-`jnp.sum` and similar functions sum in f32 themselves. A product `a @ b` of f16 has type f16 in
-StableHLO: XLA may add in f32 or in f16; `linalg` would add in f16.
+`jnp.sum` and similar functions sum in f32 by themselves. A product `a @ b` of f16 has type f16 in
+StableHLO: XLA may add in f32 or in f16, whereas `linalg` would add in f16.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""ONNX models on tcir's kernels: imported by torch-mlir and lowered as a whole, or rejected.
+"""Compiles ONNX models to tcir's kernels. torch-mlir imports a model, which is then either lowered
+as a whole or rejected.
 
     model = tcir.onnx.compile("model.onnx", {"x": x})
     print(model.table)            # the ops, and their launches
     y = model({"x": x})["y"]      # on the simulated machine
     print(model.validate())       # the import, and every pass, executed
 
-Or ``python -m tcir.onnx model.onnx``. Needs the extra ``onnx``.
+The command ``python -m tcir.onnx model.onnx`` does the same. Needs the extra ``onnx``.
 """
 
 import importlib.util

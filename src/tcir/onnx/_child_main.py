@@ -1,4 +1,6 @@
-"""Main module of the child process of `children`, which does all reading of a model's bytes."""
+"""Main module of the child process that `tcir.onnx.children` starts; only this process reads a
+model's bytes.
+"""
 
 from __future__ import annotations
 
@@ -46,8 +48,9 @@ def _told(error: InputError, ops: dict[str, str], who: str) -> InputError:
 
 
 def explained(error: str, *, data: bytes, pipeline: str, target: str) -> None:
-    """Reraises a pipeline's error. If the pipeline also rejects some of the model's ops on their
-    own, the error lists them."""
+    """Raises a pipeline's error again. If the pipeline also rejects some of the model's ops on
+    their own, the error lists these ops.
+    """
 
     def attempt(model: onnx.ModelProto) -> None:
         with mlir_context() as context:
@@ -59,9 +62,9 @@ def explained(error: str, *, data: bytes, pipeline: str, target: str) -> None:
 
 
 def reference(name: str, *, data: bytes, inputs: list[Array], wide: bool) -> list[Array]:
-    """The results of ONNX's own evaluator, in f64 or node by node in f32.
+    """The results of ONNX's own evaluator, in f64, or node by node in f32.
 
-    Values of f16 and bf16 are summed in f32 or wider. name: name of the model, for errors
+    Values of f16 and bf16 are summed in f32 or a wider type. name: name of the model, for errors.
     """
     model = onnx.ModelProto.FromString(data)
     names = [each.name for each in inputs_of(model)]
@@ -83,5 +86,5 @@ def reference(name: str, *, data: bytes, inputs: list[Array], wide: bool) -> lis
 
 
 def main() -> None:
-    """Answers requests on stdin until it closes."""
+    """Answers requests that arrive on stdin, until stdin is closed."""
     serve({"imported": imported, "explained": explained, "reference": reference})

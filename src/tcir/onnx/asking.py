@@ -1,5 +1,4 @@
-"""Finds the ops of a model that are not lowered: if the model is rejected, each kind of op is tried
-alone."""
+"""Finds the ops of a rejected model that cannot be lowered, by trying each kind of op alone."""
 
 from __future__ import annotations
 
@@ -17,8 +16,8 @@ VIEWS = ("Constant", "Dropout", "Expand", "Flatten", "Identity", "Reshape", "Sli
 
 
 def refused(model: onnx.ModelProto, attempt: Callable[[onnx.ModelProto], object]) -> dict[str, str]:
-    """Finds the kinds of ops that `attempt` rejects: for each, the labels of its nodes and the
-    first line of the error. attempt: lowers a model of a single node, or raises
+    """Finds the kinds of ops that `attempt` rejects; for each kind, returns the labels of its nodes
+    and the first line of the error. attempt: lowers a model of a single node, or raises an error.
     """
     kinds: dict[bytes, tuple[onnx.ModelProto, list[str]]] = {}
     for node, single in _singles(model):

@@ -1,4 +1,6 @@
-"""The child process that reads models: if a file crashes it, this process raises an error."""
+"""The child process that reads models. If a file crashes the child, this process raises an
+error.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,17 @@ class Readers(Compilers):
         super().__init__(1, "tcir.onnx._child_main", ".txt")
 
     def imported(self, path: str, data: bytes | None, shapes: Shapes) -> Imported:
-        """The imported model. `InputError` for data that is not a model and for ops that are not
-        lowered to linalg."""
+        """The imported model. Raises `InputError` for data that is not a model and for ops that
+        cannot be lowered to linalg.
+        """
         found = self.ask("imported", path, data=data, shapes=shapes)
         assert isinstance(found, Imported)
         return found
 
     def explain(self, error: str, data: bytes, pipeline: str, target: str) -> NoReturn:
-        """Raises InputError for an error of `pipeline`, with the ops that the pipeline rejects."""
+        """Raises InputError for an error of `pipeline`; the new error lists the ops that the
+        pipeline rejects.
+        """
         self.ask("explained", error, data=data, pipeline=pipeline, target=target)
         raise InputError(error)
 

@@ -19,7 +19,7 @@ from tcir.validation.report import Report
 
 @dataclass(frozen=True, repr=False)
 class Compiled:
-    """A model for inputs of fixed shapes; called with arrays.
+    """An ONNX model compiled for inputs of fixed shapes; it is called with arrays.
 
     name:     name of the model
     imported: the imported program
@@ -53,7 +53,7 @@ class Compiled:
 
     @property
     def kernel(self) -> Kernel:
-        """The compiled kernel: `launch_table`, `ptx`, `cubin`, `launch` on a GPU."""
+        """The compiled kernel, with `launch_table`, `ptx`, `cubin`, and `launch` on a GPU."""
         return self.part.kernel
 
     def __call__(self, *arrays: object) -> dict[str, Array]:

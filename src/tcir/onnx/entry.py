@@ -1,4 +1,4 @@
-"""`tcir.onnx.compile`."""
+"""`tcir.onnx.compile`: compiles an ONNX model."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def compile(
 
     model:  a path (external data is next to it), or an `onnx.ModelProto`
     inputs: arrays, or shapes as tuples, by input name or in the model's order; they fix the model's
-            dynamic dimensions. Inputs of fixed shape may be left out
+        dynamic dimensions. Inputs of fixed shape may be left out
 
-    torch-mlir's importer converts the model to `linalg`; weights are constants. Sums of f16 and
-    bf16 are kept in f32; f32 is multiplied as tf32. InputError for a file that is not a model, for
-    inputs that do not match the model's, and, by name, for ops that are not lowered: there is no
-    fallback.
+    torch-mlir's importer converts the model to `linalg`; weights become constants. Sums of f16 and
+    bf16 are computed in f32; f32 is multiplied as tf32. Raises InputError for a file that is not a
+    model, for inputs that do not match the model's, and for ops that cannot be lowered, which the
+    error names; no part falls back to another runtime.
     """
     as_pipeline(pipeline)
     check_target(pipeline, target)

@@ -1,4 +1,4 @@
-"""ONNX's own evaluator, with its errors corrected."""
+"""ONNX's own evaluator (reference implementation), with corrections of its errors."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from tcir.interp.types import Array
 
 
 class LRN(OpRun):
-    """LRN by ONNX's specification; onnx 1.23's version sums as many channels as there are
-    images."""
+    """LRN by ONNX's specification. The version in onnx 1.23 sums as many channels as there are
+    images.
+    """
 
     op_domain = ""
 

@@ -1,5 +1,6 @@
-"""Folds nodes that compute constants, such as shapes. Exporters write them for dynamic dimensions,
-and ONNX's functions contain them. torch-mlir folds only some."""
+"""Folds nodes that compute constants, such as shapes. Exporters write such nodes for dynamic
+dimensions, and ONNX's function bodies contain them. torch-mlir folds only some of them.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +21,10 @@ RANDOM = ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLik
 
 
 def folded(model: onnx.ModelProto, *, floats: bool) -> bool:
-    """Replaces nodes whose inputs are constants by initializers; returns whether there were any.
+    """Replaces nodes whose inputs are all constants by initializers; returns whether there were any
+    such nodes.
 
-    floats: whether floating-point numbers, rounded to their type, are folded as well
+    floats: whether nodes with floating-point results, rounded to their type, are also folded
 
     The shapes that `model` states for values are trusted.
     """

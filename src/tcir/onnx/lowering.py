@@ -23,8 +23,9 @@ KNOWN = ("arith", "builtin", "cf", "complex", "func", "linalg", "math", "scf", "
 
 
 def linalg(model: onnx.ModelProto) -> str:
-    """The `linalg` program of a model with fixed shapes. InputError names the node that cannot be
-    lowered."""
+    """The `linalg` program of a model with fixed shapes. Raises InputError, which names the node
+    that cannot be lowered.
+    """
     declared = {each.name: each for each in model.graph.output}
     plain = inferred(rewritten(model), declared, floats=True)
     wide = inferred(with_wide(plain, SUMS), declared)

@@ -1,4 +1,6 @@
-"""An ONNX model as data, which the process that reads it passes to the compiling process."""
+"""An imported ONNX model as data; the process that reads the model passes it to the process that
+compiles it.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Element types in which a model is computed.
+"""Converts ONNX models so that they compute in other element types.
 
 torch-mlir sums f16 and bf16 in f16 and bf16, one element after the other. ONNX does not specify the
-type of sums. onnxruntime sums in f32 and rounds once, and so do the nodes of `SUMS` here.
+type of sums. onnxruntime sums in f32 and rounds once; the nodes of `SUMS` are converted to do the
+same.
 """
 
 from __future__ import annotations
@@ -35,11 +36,12 @@ torch-mlir sums these in f32."""
 
 
 def with_wide(model: onnx.ModelProto, ops: Container[str] | None = None) -> onnx.ModelProto:
-    """A copy of the model in which nodes of `ops` compute f16 and bf16 in f32 and round once.
+    """A copy of the model in which the nodes of `ops` compute f16 and bf16 values in f32 and round
+    the result once.
 
     ops: names of ops; None: all
 
-    The model must have the type of each value (`reading.inferred`).
+    The model must state the type of each value (`reading.inferred`).
     """
     copy = _copy(model)
     types = types_of(copy.graph)

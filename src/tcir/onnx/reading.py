@@ -1,4 +1,4 @@
-"""Reads ONNX models, in a child process, since files may be damaged or malicious."""
+"""Reads ONNX models. This is done in a child process, because files may be damaged or malicious."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ NESTED = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 
 
 def read(path: str, data: bytes | None) -> onnx.ModelProto:
-    """Reads a model from a file with its external data, or from bytes. InputError for data that is
-    not a valid model."""
+    """Reads a model from a file with its external data, or from bytes. Raises InputError for data
+    that is not a valid model.
+    """
     model = onnx.ModelProto()
     try:
         model.ParseFromString(read_bytes(path) if data is None else data)
@@ -113,7 +114,8 @@ def specialised(model: onnx.ModelProto, shapes: Shapes) -> onnx.ModelProto:
 
     shapes: shape and type of each input, by name or in the model's order
 
-    InputError for inputs that the model does not have, and for a value whose shape depends on data.
+    Raises InputError for inputs that the model does not have, and for a value whose shape depends
+    on data.
     """
     _set_inputs(model, shapes)
     name_nodes(model)
@@ -135,7 +137,7 @@ def inferred(
     declared: types and shapes of outputs, used where they cannot be inferred from the model
     floats:   see `folded`
 
-    InputError for a value whose shape depends on data.
+    Raises InputError for a value whose shape depends on data.
     """
     changed = True
     while changed:
@@ -257,7 +259,7 @@ def is_static(value: onnx.ValueInfoProto) -> bool:
 
 
 def label(node: onnx.NodeProto) -> str:
-    """A node in messages: its op and its name."""
+    """Describes a node in messages: its op and its name."""
     return f"{node.op_type} {node.name!r}"
 
 

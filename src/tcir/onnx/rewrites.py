@@ -22,7 +22,9 @@ FUNCTIONS = (
 
 
 def rewritten(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy of the model that expresses such ops by other ops, with the same results."""
+    """A copy of the model in which ops that torch-mlir cannot lower correctly are expressed by
+    other ops, with the same results.
+    """
     model = onnx.ModelProto.FromString(model.SerializeToString())
     model.graph.value_info.extend(
         helper.make_tensor_value_info(each.name, each.data_type, each.dims)

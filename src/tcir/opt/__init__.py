@@ -1,1 +1,1 @@
-"""The implementation of `tc-opt`: arguments, invocation, listings, printing."""
+"""The implementation of `tc-opt`: arguments, execution of one command line, listings, printing."""

@@ -45,7 +45,9 @@ exit status:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """Parser of all flags with fixed names; `parse_arguments` handles flags that name passes."""
+    """Parser of all flags with fixed names. (`parse_arguments` also handles flags whose name is
+    that of a pass.)
+    """
     parser = Parser(
         prog="tc-opt",
         usage="tc-opt [FLAG | --PASS[={option=value}] ...] [FILE]",
@@ -175,7 +177,9 @@ def _add_program(parser: argparse.ArgumentParser) -> None:
 
 
 def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
-    """Flags as a namespace; ``pass_flags`` has the (name, options) of flags that name passes."""
+    """Parses flags to a namespace; ``pass_flags`` has the (name, options) of the flags whose name
+    is that of a pass.
+    """
     parser = make_parser()
     known = {option for action in parser._actions for option in action.option_strings}
     rest: list[str] = []
@@ -254,12 +258,12 @@ def _check_together(parsed: argparse.Namespace) -> None:
 
 
 def plugin_flags(arguments: argparse.Namespace) -> str:
-    """The flags that load this command's plugins, each followed by a space."""
+    """The flags that load the plugins of this command line, each followed by a space."""
     return "".join(f"--load-pass-plugin={quote(plugin)} " for plugin in arguments.load_pass_plugin)
 
 
 def chosen_pipeline(arguments: argparse.Namespace, source: str) -> Pipeline:
-    """The pipeline that the flags select; empty when they name none."""
+    """The pipeline that the flags select; empty if they select no pass."""
     ways: dict[str, Any] = {
         "--pipeline": arguments.pipeline,
         "--pass-pipeline": arguments.pass_pipeline,

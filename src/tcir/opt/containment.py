@@ -27,14 +27,14 @@ _DEEP = 1000
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The child's progress.
+    """The progress of the child process.
 
     name:   the current pass or step; "" while the child reads the text
     done:   number of completed passes
     text:   the module before the first pass
     source: the file of `text`
-    broken: summary of the report if a pass changed the result; else ""
-    report: the JSON report for the case that this step fails, without the reason
+    broken: summary of the report if a pass changed the result; otherwise ""
+    report: the JSON report that is valid if this step fails; the reason is added later
     """
 
     name: str
@@ -59,7 +59,7 @@ class Checkpoint:
 
 
 def carrying(program: str, pipeline: str) -> str:
-    """The text of a program that carries its pipeline, as `Checkpoint.reproducer` describes it."""
+    """The text of a program together with its pipeline, in the form of `Checkpoint.reproducer`."""
     pipeline = pipeline.replace("\\", "\\\\").replace('"', '\\"')
     return (
         f"{program.rstrip()}\n\n"
@@ -70,8 +70,7 @@ def carrying(program: str, pipeline: str) -> str:
 
 
 class Notes:
-    """The child's record of its current step, which the parent can read after a crash of the
-    child."""
+    """The child's record of its current step; the parent reads it if the child crashes."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as this)
@@ -90,7 +89,7 @@ class Notes:
         self._file.flush()
 
     def read(self) -> Checkpoint | None:
-        """The last record; None if there is none or the crash truncated it."""
+        """The last record; None if there is no record or the crash truncated it."""
         self._file.seek(0)
         try:
             return Checkpoint(**json.loads(self._file.read()))

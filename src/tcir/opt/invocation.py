@@ -1,4 +1,6 @@
-"""One invocation of tc-opt on one input: reads it, runs a session per module, emits, reports."""
+"""One invocation of tc-opt on one input: reads the input, runs a session for each module, and
+writes the output and the reports.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,7 @@ _GRAVITY = (0, 2, 1, 3, 4)
 
 
 class Invocation:
-    """One command line applied to one input."""
+    """One command line of tc-opt applied to one input."""
 
     def __init__(self, arguments: Namespace, notes: Notes) -> None:
         self.arguments = arguments
@@ -310,7 +312,9 @@ class _ChunkRun(Watcher):
             raise
 
     def explain(self, error: Exception, diagnostics: list[Diagnostic]) -> int:
-        """Adds an exception's message to `diagnostics`, marks the report, returns the status."""
+        """Adds an exception's message to `diagnostics`, records it in the report, and returns the
+        exit status.
+        """
         reported = any(d.severity == "error" for d in diagnostics)
         status = error.exit_code if isinstance(error, Error) else 4
         if isinstance(error, PassError):
@@ -361,7 +365,9 @@ def _as_json(reports: Sequence[Report]) -> dict[str, Any]:
 def save_reproducer(
     arguments: Namespace, pipeline: Pipeline, checkpoint: Checkpoint, path: str
 ) -> None:
-    """Saves the program at `checkpoint`, by rerunning the passes before it."""
+    """Saves the program at `checkpoint`; to obtain it, runs the passes before the checkpoint
+    again.
+    """
     chunk = Chunk(checkpoint.text, checkpoint.source)
     with (
         mlir_context(allow_unregistered=arguments.allow_unregistered_dialect) as context,

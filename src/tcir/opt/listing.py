@@ -1,4 +1,4 @@
-"""Listings of tc-opt (passes, pipelines, dialects), and plugins that add to them."""
+"""Listings that tc-opt prints (passes, pipelines, dialects), and plugins that add to them."""
 
 from __future__ import annotations
 

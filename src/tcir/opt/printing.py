@@ -1,4 +1,4 @@
-"""Output of tc-opt besides its result: IR dumps, progress, timing, diagnostics."""
+"""Output of tc-opt other than its result: IR dumps, progress, timing, diagnostics."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ class IrPrinter:
         self._last = ""  # with --mlir-print-ir-after-change: the program before the pass
 
     def check(self, pipeline: Pipeline) -> None:
-        """Prints the pipeline if requested. UnknownNameError for names of passes that do not run,
-        whose dump would never appear."""
+        """Prints the pipeline if that was requested. Raises UnknownNameError if a flag names a pass
+        that does not run, because its dump would never appear.
+        """
         if self.arguments.dump_pass_pipeline:
             print(pipeline, file=sys.stderr)
         names = {item.name for item in pipeline}
@@ -66,7 +67,7 @@ class IrPrinter:
             self.save(f"{index}_{item.name}.mlir", self.text(module))
 
     def failed(self, item: Pass, module: ir.Module) -> None:
-        """Prints the IR that a failed pass left."""
+        """Prints the IR as a failed pass left it."""
         if self.arguments.mlir_print_ir_after_failure:
             self._dump("After Failed", item, module)
 
@@ -87,7 +88,9 @@ class IrPrinter:
 
 
 class Progress:
-    """Prints the lines of the report as they complete; on a terminal also the current step."""
+    """Prints the lines of the report as they are completed; on a terminal it also shows the current
+    step.
+    """
 
     def __init__(self, wanted: bool) -> None:
         self.wanted = wanted

@@ -1,9 +1,9 @@
-"""Finding the modules that register passes and pipelines, by name or all at once.
+"""Finds the modules that register passes and pipelines, by name or all at once.
 
-The pass ``tile-gemm`` is in a file ``tile_gemm.py`` of a folder of `tcir.passes`, the pipeline
+The pass ``tile-gemm`` is in a file ``tile_gemm.py`` in a folder of `tcir.passes`, the pipeline
 ``conv-shift-reuse`` in ``conv_shift_reuse.py`` of `tcir.pipelines`; former and second names are in
-`tcir.passmanager.renamed`. To find a name, only its module is imported; all modules are imported
-only to list the names or to suggest one.
+`tcir.passmanager.renamed`. To find a name, only the module that registers it is imported. All
+modules are imported only to list the names or to suggest one.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Options of passes and pipelines: converts the text ``{stages=3 tiling=rows}`` to a dataclass, and
 back.
 
-The fields of the dataclass are the options: their types decide how a value is read. Allowed types
-are bool, int, float, str, `typing.Literal`, ``tuple[T, ...]`` of those (written ``1,2,3``), and any
-of them ``| None``. An underscore in a field's name may be written as a dash.
+The fields of the dataclass are the options, and the type of a field decides how its value is read.
+Allowed types are bool, int, float, str, `typing.Literal`, ``tuple[T, ...]`` of one of these
+(written ``1,2,3``), and any of them ``| None``. An underscore in a field's name may be written as a
+dash.
 """
 
 from __future__ import annotations
@@ -99,7 +100,9 @@ def make_options(cls: type[Any], values: dict[str, Any], owner: str) -> Any:
 
 
 def format_options(instance: Any) -> str:
-    """Formats the fields that differ from their defaults, as in ``{stages=3}``; "" if none does."""
+    """Formats the fields that differ from their defaults, as in ``{stages=3}``; "" if no field
+    does.
+    """
     words = []
     for f in dataclasses.fields(instance):
         value = getattr(instance, f.name)

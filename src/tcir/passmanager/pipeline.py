@@ -1,6 +1,6 @@
-"""Passes and pipelines: defining a pass; building, printing and parsing pipelines.
+"""Passes and pipelines: how to define a pass, and how to build, print and parse pipelines.
 
-A pass of ours is a frozen dataclass whose fields are its options::
+A pass of tcir is a frozen dataclass whose fields are its options::
 
     @register_pass
     @dataclass(frozen=True)
@@ -10,7 +10,7 @@ A pass of ours is a frozen dataclass whose fields are its options::
 
         def run(self, module: ir.Module) -> None: ...
 
-A pipeline mixes such passes with upstream's, which are named by text::
+A pipeline mixes such passes with upstream's passes, which are named by text::
 
     Pipeline([RaiseToTc(), "canonicalize", "func.func(cse)", my_pass])
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class Pass:
-    """Base of passes. Subclasses are frozen dataclasses with a class attribute `name`."""
+    """Base class of passes. Subclasses are frozen dataclasses with a class attribute `name`."""
 
     name: ClassVar[str]
 
@@ -85,14 +85,16 @@ class Pass:
 
 @dataclass(frozen=True)
 class UpstreamPass(Pass):
-    """An upstream MLIR pass, given by its text, which is nested in its anchors."""
+    """A pass of upstream MLIR, given by its text; the text is nested in the ops on which the pass
+    runs (its anchors).
+    """
 
     text: str
     anchors: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """The name without options and anchors."""
+        """The name of the pass without options and anchors."""
         return self.text.partition("{")[0].strip()
 
     def __str__(self) -> str:
@@ -102,7 +104,9 @@ class UpstreamPass(Pass):
         self.pass_manager().run(module.operation)
 
     def pass_manager(self) -> Any:
-        """Upstream's pass manager for this pass; `UnknownNameError` if MLIR lacks the pass."""
+        """Upstream's pass manager for this pass. Raises `UnknownNameError` if MLIR has no such
+        pass.
+        """
         from tcir._mlir import ir, passmanager
 
         with ir.Context.current or ir.Context():
@@ -201,13 +205,17 @@ def find_pipeline(name: str) -> NamedPipeline | None:
 
 
 def registered_passes() -> dict[str, type[Pass]]:
-    """All passes of ours by name, including those registered by user code; imports them all."""
+    """All registered passes by name, including those that user code registered; imports all modules
+    of passes.
+    """
     import_all("passes")
     return dict(sorted(_PASSES.items()))
 
 
 def registered_pipelines() -> dict[str, NamedPipeline]:
-    """All named pipelines by their first name, also those of user code; imports them all."""
+    """All named pipelines by their first name, including those that user code registered; imports
+    all modules of pipelines.
+    """
     import_all("pipelines")
     return dict(sorted(_PIPELINES.items()))
 
@@ -222,12 +230,16 @@ def register_pipeline(pipeline: NamedPipeline) -> NamedPipeline:
 
 
 def suggested_passes() -> list[str]:
-    """Names to suggest for a misspelt pass: ours, and upstream's most used."""
+    """Names to suggest for a misspelt pass: those of tcir's passes, and of upstream's passes that
+    are used most.
+    """
     return [*registered_passes(), *_COMMON_UPSTREAM]
 
 
 def make_pass(name: str, options: str = "", anchors: tuple[str, ...] = ()) -> Pass:
-    """The pass called `name`: a registered one, else upstream's (checked when it runs)."""
+    """Creates the pass called `name`: a registered pass if there is one, otherwise an upstream
+    pass, whose existence is checked when it runs.
+    """
     new, implied = current_name(name)
     if new != name:
         warnings.warn(
@@ -249,9 +261,9 @@ def make_pass(name: str, options: str = "", anchors: tuple[str, ...] = ()) -> Pa
 
 @dataclass(frozen=True, init=False, repr=False)
 class Pipeline:
-    """An immutable sequence of passes: `append`, `insert` and `replace` return another one.
+    """An immutable sequence of passes: `append`, `insert` and `replace` return a new pipeline.
 
-    It is made from passes, or from texts with one or more passes.
+    It is created from passes, or from texts with one or more passes each.
     """
 
     passes: tuple[Pass, ...]
@@ -294,8 +306,9 @@ class Pipeline:
         return len(self.passes)
 
     def index(self, name: str) -> int:
-        """Position of the first pass called `name`, or with the present name if `name` is a former
-        one."""
+        """Position of the first pass called `name`. If `name` is a former name of a pass, its
+        present name is looked up.
+        """
         name, _ = current_name(name)
         for position, item in enumerate(self.passes):
             if item.name == name:
@@ -335,7 +348,7 @@ class Pipeline:
         return self
 
     def run(self, module: ir.Module) -> None:
-        """Runs all passes in order, verifying after each."""
+        """Runs all passes in order, and verifies the module after each pass."""
         for item in self.passes:
             item.apply(module)
             module.operation.verify()

@@ -1,9 +1,10 @@
-"""Remarks of passes: the schedule chosen, a fallback taken.
+"""Remarks that passes emit, for example about the schedule that was chosen or a fallback that was
+taken.
 
-MLIR's bindings can only emit errors, so remarks have their own channel. They go to the active
+MLIR's bindings can only emit errors, so remarks use a mechanism of their own. They go to the active
 collector of diagnostics (`tcir.program.source.collect_diagnostics`, used by tc-opt, which prints
-remarks as ``file:line:col: remark: …`` and checks ``expected-remark``), or if there is none, to the
-logger ``tcir``.
+remarks as ``file:line:col: remark: …`` and checks ``expected-remark``). If there is no active
+collector, they go to the logger ``tcir``.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def remark(op: Any, message: str) -> None:
 
 @contextmanager
 def remarks_to(sink: Sink) -> Iterator[None]:
-    """Sends every remark to ``sink(location, message)`` while active."""
+    """Context in which every remark is passed to ``sink(location, message)``."""
     token = _SINK.set(sink)
     try:
         yield

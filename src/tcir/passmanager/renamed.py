@@ -17,6 +17,8 @@ PIPELINES = {"matmul": "gemm"}
 
 
 def current_name(name: str) -> tuple[str, str]:
-    """Current name of a pass, and the options that its old name implied, or ""."""
+    """Current name of a pass, and the options that its former name implied ("" if it implied
+    none).
+    """
     new, brace, options = PASSES.get(name, name).partition("{")
     return new, brace + options

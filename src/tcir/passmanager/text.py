@@ -1,7 +1,8 @@
-"""The textual form of pipelines, ``builtin.module(a{x=1},func.func(b,c))``, without running MLIR.
+"""Parses and prints the textual form of pipelines, ``builtin.module(a{x=1},func.func(b,c))``,
+without MLIR.
 
-Upstream's parser cannot name passes written in Python, so a text that mixes both is split here and
-each pass is run by its own pass manager.
+Upstream's parser does not know passes that are written in Python. Therefore a text that names
+passes of upstream and of Python is split here, and each pass is run by its own pass manager.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ ROOT = "builtin.module"
 
 @dataclass(frozen=True)
 class Item:
-    """One pass of a text: name, ``{options}`` or "", and the anchors around it below the root."""
+    """One pass of a text: its name, its ``{options}`` or "", and the anchors around it below the
+    root.
+    """
 
     name: str
     options: str

@@ -42,7 +42,9 @@ _GRAVITY = (0, 2, 1, 3, 4)
 
 @dataclass(frozen=True)
 class PtxJob:
-    """A job: launches with their arguments, and the results to save afterwards."""
+    """The launches that one call of tc-run executes, with their arguments, and the results to save
+    afterwards.
+    """
 
     ptx: str
     calls: list[BundledLaunch]
@@ -353,8 +355,9 @@ def _count(ptx: str, launch: dict[str, Any]) -> RunReport:
 
 @contextmanager
 def patience(limit: int) -> Iterator[None]:
-    """Context that prints, after `PATIENCE` seconds, a note that the run takes long, and the limit
-    at which an endless loop is stopped."""
+    """Context that prints a note if the run takes longer than `PATIENCE` seconds; the note also
+    states the limit at which an endless loop is stopped.
+    """
     text = f"tc-run: still running; an endless loop is stopped after {limit} instructions"
     timer = threading.Timer(PATIENCE, lambda: print(text, file=sys.stderr, flush=True))
     timer.daemon = True
@@ -366,7 +369,9 @@ def patience(limit: int) -> Iterator[None]:
 
 
 def list_assumptions() -> str:
-    """The registry as text: question, assumed answer, alternatives, evidence."""
+    """The assumptions about the hardware as text: question, assumed answer, alternatives,
+    evidence.
+    """
     return "\n".join(
         f"{a.name}: {a.question}\n"
         f"    assumed   {a.default} (out of {', '.join(map(str, a.alternatives))})\n"
@@ -377,8 +382,9 @@ def list_assumptions() -> str:
 
 
 def progress() -> Callable[[int, int], None] | None:
-    """Function that shows progress in one line of standard error, at most five times a second;
-    None if standard error is not a terminal."""
+    """Returns a function that shows the progress in one line of standard error, at most five times
+    a second; None if standard error is not a terminal.
+    """
     if not sys.stderr.isatty():
         return None
     last = 0.0
@@ -397,7 +403,7 @@ def progress() -> Callable[[int, int], None] | None:
 
 
 def complete(options: argparse.Namespace, path: Path | None, ptx: str) -> LaunchMetadata:
-    """Fills in sizes missing from the command line. Raises LaunchError, PtxSyntaxError."""
+    """Determines sizes that the command line does not give. Raises LaunchError, PtxSyntaxError."""
     known = launch_metadata(path, ptx, options.entry)
     taken = []
     for name in ("entry", "grid", "block", "cluster", "dynamic_smem"):

@@ -1,5 +1,6 @@
-"""``tc-run FOLDER --bundle DIR``: bundles every program and the self-test, to be run on a GPU at
-one time."""
+"""``tc-run FOLDER --bundle DIR``: bundles every program of a folder and the self-test, so that all
+of them can be run on another computer's GPU in one session.
+"""
 
 from __future__ import annotations
 

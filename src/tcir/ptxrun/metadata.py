@@ -55,8 +55,9 @@ class LaunchMetadata:
     unknown: str | None = None
 
     def scratch_arguments(self, given: int, ctas: int) -> list[np.ndarray | np.uint64]:
-        """Arguments for the scratch parameters that the compiler appended, if exactly these are
-        missing: a buffer for each, or null for an empty one."""
+        """Arguments for the scratch parameters that the compiler appended, if the caller gave all
+        arguments but these: a buffer for each parameter, or null for an empty buffer.
+        """
         if given + len(self.scratch) != self.parameters:
             return []
         return [np.zeros(n * ctas, np.uint8) if n else np.uint64(0) for n in self.scratch]
@@ -147,11 +148,11 @@ def _next_to(path: Path) -> LaunchMetadata | None:
 
 
 def launch_metadata(path: Path | None, ptx: str, entry: str | None) -> LaunchMetadata:
-    """Launch sizes from the files next to `path` and the directives of the entry.
+    """Launch sizes from the files next to `path` and from the directives of the entry.
 
     entry: the requested entry; files about another entry are skipped
 
-    Raises LaunchError for files that cannot be read and for modules without that entry, and
+    Raises LaunchError for files that cannot be read and for modules without that entry; raises
     PtxSyntaxError.
     """
     found = _next_to(path) if path else None

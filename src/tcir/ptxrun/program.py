@@ -1,4 +1,6 @@
-"""Programs with a launch file next to the PTX, whose launches need only arrays as arguments."""
+"""Programs that have a launch file next to the PTX; to launch them, only arrays are needed as
+arguments.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,9 @@ from tcir.run import LaunchError
 
 
 def bind(file: LaunchFile, given: Sequence[object]) -> list[object]:
-    """Values of all arguments: inputs from `given`, in order; results are filled with poison, and
-    constants come from the file. LaunchError for a wrong number of inputs."""
+    """Values of all arguments: inputs come from `given`, in order; results are filled with poison;
+    constants come from the launch file. Raises LaunchError for a wrong number of inputs.
+    """
     wanted = [a for a in file.arguments if a.access != "write" and a.data is None]
     if len(given) != len(wanted):
         listed = ", ".join(a.words for a in wanted) or "none"

@@ -63,8 +63,8 @@ def pack_program(
     program: path or text of the program
     name:    name of the program
 
-    Results to which approximate functions contribute have an error bound; InputError if none is
-    known.
+    Results that approximate functions influence have an error bound; raises InputError if no bound
+    is known.
     """
     kernel = tcir.compile(program, pipeline, target=target, **options)
     signature, sequence = kernel.signature, kernel.launches

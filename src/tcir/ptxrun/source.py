@@ -11,8 +11,9 @@ from tcir.streams import read_input
 
 
 def read_source(file: str, target: str) -> tuple[Path | None, str]:
-    """Path (None: standard input) and PTX of a file. LaunchError for a file that is neither PTX nor
-    CUDA C++."""
+    """Path (None: standard input) and PTX of a file. Raises LaunchError for a file that is neither
+    PTX nor CUDA C++.
+    """
     path = None if file == "-" else Path(file)
     if path is not None and path.suffix == ".cu":
         return path, compile_cuda(path, target)

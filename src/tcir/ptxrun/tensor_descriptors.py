@@ -1,5 +1,6 @@
-"""Descriptor arguments of Triton kernels: `--arg desc=ARRAY`, as `tensordesc_meta` describes
-them."""
+"""Arguments `--arg desc=ARRAY` of tc-run for the descriptor parameters of Triton kernels, which
+`tensordesc_meta` describes.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ class Pixels:
 
 
 def check_metadata(entries: object) -> tuple[Mapping[str, object], ...]:
-    """The entries of `tensordesc_meta`, one per descriptor. Raises LaunchError."""
+    """Checks and returns the entries of `tensordesc_meta`, one per descriptor. Raises
+    LaunchError.
+    """
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise LaunchError(f"tensordesc_meta: expected a list of objects, got {entries!r}")
     return tuple(entries)

@@ -1,4 +1,4 @@
-"""Assertions for tests of kernels, for machines with a GPU of the kernels' target."""
+"""Assertions for tests of kernels, to be run on machines with a GPU of the kernels' target."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def assert_same_as_gpu(kernel: Kernel, *inputs: Array, order_seed: int | None = 
     """Asserts that a GPU and the simulated machine compute the same bits for `inputs`.
 
     inputs:     numpy arrays of the kernel's shapes and types; memory for results is allocated
-    order_seed: seed of the order of the machine's asynchronous operations, which must not affect
-                results
+    order_seed: seed of the order in which the simulated machine completes asynchronous operations;
+        results must not depend on it
 
-    Raises AssertionError for the first difference. InputError for a kernel with approximate
-    functions, whose bits no document defines; without a GPU of the target, the error of
+    Raises AssertionError for the first difference. Raises InputError for a kernel with approximate
+    functions, whose bits no document defines. Without a GPU of the target, raises the error of
     `tcir.runtime.launch`.
     """
     approximate = re.search(r"^\s*(?:@\S+\s+)?(\w+\.approx\S*)", kernel.ptx, re.MULTILINE)

@@ -1,4 +1,6 @@
-"""Kernels with one tensor-core instruction on arbitrary bits, for the machine and its emulation."""
+"""Kernels with one tensor-core instruction on arbitrary bits, for comparing the simulated machine
+with its emulation on a GPU.
+"""
 
 from __future__ import annotations
 
@@ -89,10 +91,10 @@ END:
 
 @dataclass(frozen=True)
 class Form:
-    """One instruction.
+    """One form of the instruction: its shape, types and qualifiers.
 
     wild: whether operands have arbitrary bits, including infinities and NaNs; otherwise their
-          exponents are in the middle of the range
+        exponents are in the middle of the range
     """
 
     kind: str = "f16"
@@ -245,8 +247,9 @@ class Form:
 
 
 def recorded(seed: int) -> RecordedLaunch:
-    """Executes a random form on the simulated machine and records the launch. InputError if the
-    machine reports a finding."""
+    """Executes a random form on the simulated machine and records the launch. Raises InputError if
+    the machine reports a finding.
+    """
     from tcir.run import Uninitialized, run_ptx
 
     form = random_form(seed)

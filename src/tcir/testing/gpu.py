@@ -41,7 +41,8 @@ FORM = ".form"
 
 
 def prepare(path: Path, work: Path, target: str, ptxas: str, seeds: int) -> Fields:
-    """Assembles the cubin of a recorded launch; the field `refused` states why there is none.
+    """Assembles the cubin of a recorded launch. If that is impossible, the field `refused` states
+    the reason.
 
     seeds: number of seeds of fuzz
     """
@@ -95,7 +96,9 @@ def _has_narrow_maps(about: Fields) -> bool:
 
 
 def own_output() -> IO[str]:
-    """Standard output, detached from other writers: kernels may `printf`."""
+    """Returns this process's standard output as a stream that other writers do not share, because
+    kernels may `printf`.
+    """
     ours = os.fdopen(os.dup(1), "w")
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
@@ -104,7 +107,7 @@ def own_output() -> IO[str]:
 
 
 def work(repeats: int) -> None:
-    """Runs the launches that lines of standard input name; prints a line for each."""
+    """Runs the launches whose names are read from standard input, and prints a line for each."""
     from tcir.emulation import narrow
     from tcir.emulation.fuzz import SEED
     from tcir.runtime.devices import device
@@ -265,8 +268,9 @@ def _say(told: Fields, out: IO[str]) -> None:
 
 
 def run(paths: Sequence[Path], options: argparse.Namespace) -> Fields:
-    """Prepares and runs all launches; returns the report. It stops after `options.give_up` failures
-    of one kind in a row."""
+    """Prepares and runs all launches; returns the report. Stops after `options.give_up` consecutive
+    failures of one kind.
+    """
     begun, results = time.monotonic(), []
     last, row = "", 0
     worker = GpuWorker(options.repeats)
@@ -297,7 +301,7 @@ def run(paths: Sequence[Path], options: argparse.Namespace) -> Fields:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; returns 0 if all launches that are not refused are equal."""
+    """Runs the command; returns 0 if all launches give equal bytes, except the refused launches."""
     parser = argparse.ArgumentParser(prog="python -m tcir.testing.gpu", description=__doc__)
     parser.add_argument(
         "folder", type=Path, nargs="*", help="folders of recorded launches, or files"

@@ -1,4 +1,6 @@
-"""A launch on the simulated machine as a file: PTX, sizes, parameters, memory before and after."""
+"""A launch on the simulated machine as a file: PTX, sizes, parameters, and memory before and after
+the launch.
+"""
 
 from __future__ import annotations
 
@@ -96,8 +98,9 @@ class RecordedLaunch:
         return values
 
     def difference(self, found: Sequence[Bytes]) -> str:
-        """Text that describes the first difference between the buffers `found` and the machine's;
-        "" if there is none."""
+        """Describes the first difference between the buffers `found` and those of the simulated
+        machine; "" if there is none.
+        """
         for n, (got, wanted) in enumerate(zip(found, self.after, strict=True)):
             if isinstance(wanted, str) and wanted == ANY:
                 continue

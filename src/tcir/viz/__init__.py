@@ -1,5 +1,5 @@
-"""Pictures of layouts, memories, schedules and reports: SVG, HTML and terminal text.
+"""Pictures of layouts, memories, schedules and reports, as SVG, HTML and terminal text.
 
-Depends on the layout algebra; the views of kernels import the MLIR bindings when used. Does not
-depend on the simulated machine.
+The package depends on `tcir.layout`; the views of kernels import the MLIR bindings when they are
+used. It does not depend on the simulated machine.
 """

@@ -1,4 +1,6 @@
-"""Loads and stores of one warp of a kernel on CUDA cores: the bytes of each lane."""
+"""Draws the loads and stores of one warp of a kernel on CUDA cores: the bytes that each lane
+accesses.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +110,7 @@ class _Lane:
 def accesses_view(
     module: ir.Module, cta: tuple[int, int, int] = (0, 0, 0), warp: int = 0
 ) -> Picture:
-    """Draws a row per load and store of a warp, in program order."""
+    """Draws one row for each load and store of a warp, in program order."""
     kernels = [op for op in nested(module.operation) if "nvvm.kernel" in op.attributes]
     if not kernels:
         raise InputError(

@@ -1,4 +1,6 @@
-"""The implementation of tc-viz: views by name, written as text, SVG or HTML."""
+"""The implementation of tc-viz, which draws a view that is selected by its name and writes it as
+text, SVG or HTML.
+"""
 
 from __future__ import annotations
 
@@ -309,7 +311,9 @@ def _result(arguments: argparse.Namespace) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Returns exit status 0, 3 for input that cannot be drawn, or the status of another error."""
+    """Runs the command; returns exit status 0, 3 for input that cannot be drawn, or the status of
+    another error.
+    """
     try:
         arguments = parser().parse_args(argv)
         if arguments.output != "-":

@@ -26,7 +26,9 @@ _TILES = {"tc.smem_tile", "tc.tmem_tile", "tc.lane_masks", "tc.tmem_st", "tc.loa
 
 @dataclass(frozen=True)
 class Lane:
-    """The pixel a lane holds; stale: a shift left old data there; halo: a refresh brought it."""
+    """The pixel that a lane holds. stale: a shift left an old pixel in the lane; halo: the pixel
+    came from the halo by a refresh.
+    """
 
     pixel: Pixel | None
     stale: bool = False
@@ -35,10 +37,12 @@ class Lane:
 
 @dataclass(frozen=True)
 class Tap:
-    """One mma: the filter tap it multiplies by, and the pixels that its lanes hold.
+    """One mma of the convolution: the filter tap by which it multiplies, and the pixels that its
+    lanes hold.
 
-    shift: the shift that follows, by which every pixel moves one lane down: ".ashift" or
-    "tcgen05.shift"; "": none. refresh: lanes that receive a pixel of the halo afterwards.
+    shift: the shift that follows the mma and moves every pixel one lane down: ".ashift" or
+        "tcgen05.shift"; "": there is none. refresh: lanes that receive a pixel of the halo
+        afterwards.
     """
 
     row: int
@@ -54,7 +58,9 @@ class Tap:
 
 @dataclass
 class TapSchedule:
-    """All taps in order, and the output coordinates each lane stores (None: masked)."""
+    """All taps in order, and the output coordinates that each lane stores (None: the lane is
+    masked).
+    """
 
     function: str
     taps: list[Tap] = field(default_factory=list)
@@ -261,7 +267,9 @@ def _moved(lanes: Sequence[Lane], quarters: Iterable[int]) -> tuple[Lane, ...]:
 
 
 def read_schedule(module: Any, cta: tuple[int, int, int] = (0, 0, 0)) -> TapSchedule:
-    """Reads the schedule of one CTA; InputError for programs that do not shift their input."""
+    """Reads the schedule of one CTA. Raises InputError for programs that do not shift their
+    input.
+    """
     kernel = kernel_of(module)
     schedule = TapSchedule(str(kernel.attributes["sym_name"].value))
     named = {int(op.attributes["quarter"].value) for op in nested(kernel)

@@ -1,4 +1,6 @@
-"""The pixel on each lane at each tap of a filter row, and the lanes whose product is masked."""
+"""Draws the pixel that each lane holds at each tap of a filter row, and the lanes whose product is
+masked.
+"""
 
 from __future__ import annotations
 
@@ -48,8 +50,9 @@ def conv_view(
 
 
 def lane_table(schedule: TapSchedule, taps: list[Tap]) -> list[str]:
-    """Lists for each lane its output n.p.q and the pixel n.h.w it holds at each tap; ``-`` is a
-    masked one."""
+    """Lists, for each lane, its output n.p.q and the pixel n.h.w that it holds at each tap; ``-``
+    stands for a masked lane.
+    """
     rows = [["lane", "output", *(f"s={tap.column}" for tap in taps)]]
     for lane in range(LANES):
         place = schedule.stores[lane]

@@ -65,7 +65,9 @@ def position_in_register(value: int, bits: int) -> str:
 
 
 def legend_of(bits: int, threads: int = 32) -> list[Key]:
-    """Returns the colours of threads, and the notation of registers of elements of ``bits``."""
+    """Returns the legend: the colours of the threads, and how registers are written for elements of
+    ``bits`` bits.
+    """
     warps = " of a warp" if threads > 32 else ""
     keys = [Key(thread(4 * g), f"threads {4 * g}-{4 * g + 3}{warps}") for g in range(8)]
     keys += [Key(thread(c), f"thread 4g+{c} (shade)") for c in range(4)]
@@ -90,10 +92,12 @@ def mma_view(
     tile: tuple[int | None, ...] = (None, None, None),
     values: Any = None,
 ) -> Picture:
-    """Draws an operand of an mma (or of a tiled mma): a cell per element, and a list by thread.
+    """Draws an operand of an mma (or of a tiled mma): one cell per element, and a list of the
+    elements by thread.
 
-    The list gives element numbers of the operand as stored in memory for ``.row.col``: A and C by
-    rows, B by columns; or ``values``, a matrix as drawn (A is M x K, B is K x N, C is M x N).
+    The list gives element numbers of the operand as it is stored in memory for ``.row.col``: A and
+    C by rows, B by columns. With ``values``, a matrix in the orientation of the picture (A is M x
+    K, B is K x N, C is M x N), the list gives its values instead.
     """
     atom = mma_atom(name)
     bits = atom.operand(operand)[2]
@@ -187,7 +191,7 @@ def matrix_view(name: str) -> Picture:
 
 
 def fragment_view(name: str, operand: str, **options: Any) -> Picture:
-    """Draws `mma_view`, or `matrix_view` for ldmatrix and stmatrix."""
+    """Draws `matrix_view` for ldmatrix and stmatrix, and `mma_view` for other instructions."""
     if name in COPY_OPERATIONS and name.split(".")[0] in ("ldmatrix", "stmatrix"):
         return matrix_view(name)
     return mma_view(name, operand, **options)

@@ -10,7 +10,7 @@ _VOID = frozenset({"input", "meta"})
 
 
 class Html(str):
-    """Text that is HTML: built here, or a constant of the page."""
+    """Text that is already HTML: built by this module, or a constant of the page."""
 
     __slots__ = ()
 
@@ -21,15 +21,15 @@ def text(value: object) -> Html:
 
 
 def join(parts: Iterable[object], between: str = "") -> Html:
-    """Joins values as HTML."""
+    """Converts values to HTML and joins them."""
     return Html(between.join(map(text, parts)))
 
 
 def tag(name: str, *inside: object, **attributes: object) -> Html:
-    """Returns an element with these values inside.
+    """Returns an HTML element with these values inside.
 
     A trailing "_" of an attribute's name (``class_``) is dropped, and each other "_" becomes "-".
-    True gives an attribute without a value; False and None omit the attribute.
+    The value True gives an attribute without a value; False and None omit the attribute.
     """
     words = [name]
     for key, value in attributes.items():

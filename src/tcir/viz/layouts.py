@@ -32,7 +32,9 @@ def _is_int_tuple(part: object) -> bool:
 
 
 def layout_view(layout: Layout) -> Picture:
-    """Draws the index of every coordinate: the first mode downward, the others to the right."""
+    """Draws the index of every coordinate; the first mode runs downward, the other modes to the
+    right.
+    """
     if layout.size > 4096:
         raise LayoutError(f"expected at most 4096 elements to draw, got {layout.size}")
     rows = layout[0] if len(layout) > 1 else Layout(1, 0)
@@ -93,8 +95,9 @@ def _lines(tensor: Tensor, rows: int, row_bytes: int, unit: int, title: str) -> 
 
 
 def smem_view(rows: int, columns: int, element_bytes: int, swizzle: str, unit: int) -> Picture:
-    """Draws a row-major tile in shared memory, without and with a swizzle, and the rows that
-    ldmatrix reads."""
+    """Draws a row-major tile in shared memory, without and with a swizzle, and marks the rows that
+    ldmatrix reads.
+    """
     row_bytes = columns * element_bytes
     if swizzle not in SWIZZLES:
         raise LayoutError(f"expected a swizzle of {', '.join(SWIZZLES)}, got {swizzle}")

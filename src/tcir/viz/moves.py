@@ -1,4 +1,6 @@
-"""Moves of data into and out of tensor memory, and the operands of the tensor core."""
+"""Draws the instructions that move data into and out of tensor memory, and the operands of the
+tensor core.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ ISSUERS = {
 
 @dataclass(frozen=True)
 class MemoryMove:
-    """An instruction from one memory to another; `issuer` is one of `ISSUERS`."""
+    """An instruction that moves data from one memory to another; `issuer`, the unit that issues it,
+    is one of `ISSUERS`.
+    """
 
     source: str
     target: str

@@ -1,7 +1,7 @@
-"""Colours that are distinguishable with any colour vision.
+"""Colours that people with any kind of colour vision can distinguish.
 
-Categories: Okabe and Ito, "Color Universal Design" (2008). Quantities: viridis (matplotlib).
-Colour is never the only cue: cells carry text, special cells also a mark.
+Categories: Okabe and Ito, "Color Universal Design" (2008). Quantities: viridis (matplotlib). Colour
+is never the only cue: cells contain text, and special cells also a mark.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def mix(colour: str, other: str, part: float) -> str:
 
 
 def light(colour: str) -> str:
-    """Returns a tint of a colour on which black text reads well."""
+    """Returns a lighter tint of a colour, on which black text is easy to read."""
     return mix(colour, PAPER, 0.45)
 
 

@@ -27,7 +27,9 @@ BLANK = Cell(fill="")
 
 @dataclass(frozen=True)
 class Grid:
-    """Rows of cells. ``gaps``: a space after every so many rows and columns (0: never)."""
+    """Rows of cells. ``gaps``: numbers of rows and of columns after which a space is drawn (0:
+    never).
+    """
 
     rows: list[list[Cell]]
     row_labels: list[str]
@@ -41,8 +43,9 @@ class Grid:
 
 @dataclass(frozen=True)
 class Bar:
-    """An interval from `start` to `end`; ``text`` is written if there is room, and its first letter
-    represents it in terminal text."""
+    """An interval from `start` to `end`. ``text`` is written in the bar if there is room; terminal
+    text shows its first letter.
+    """
 
     start: float
     end: float
@@ -54,7 +57,9 @@ class Bar:
 
 @dataclass(frozen=True)
 class BarRow:
-    """A row of bars that do not overlap; thin: half as high, for less important bars."""
+    """A row of bars that do not overlap. thin: whether the row has half the height, for less
+    important bars.
+    """
 
     label: str
     bars: list[Bar]
@@ -73,7 +78,7 @@ class Arrow:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart: rows of bars over one axis, from `start` to `end`."""
+    """A chart: rows of bars over one common axis, from `start` to `end`."""
 
     rows: list[BarRow]
     arrows: list[Arrow]

@@ -1,6 +1,7 @@
-"""The pictures of the documentation: ``python -m tcir.viz.pictures [--check] [FOLDER]``.
+"""Writes the pictures of the documentation: ``python -m tcir.viz.pictures [--check] [FOLDER]``.
 
-Without arguments they are written to docs/pictures; ``--check`` lists those that are out of date.
+Without arguments the pictures are written to docs/pictures; ``--check`` lists the pictures that are
+out of date.
 """
 
 from __future__ import annotations

@@ -26,8 +26,9 @@ LARGEST = 4096
 
 
 def product_view(name: str, atoms: Triple = (1, 1, 1), tile: Tile = (None,) * 3) -> Picture:
-    """Draws A to the left of C and B above it, with the thread and register that hold each
-    element."""
+    """Draws the three matrices of an mma, A to the left of C and B above C, with the thread and the
+    register of each element.
+    """
     parts = {operand: mma_view(name, operand, atoms, tile) for operand in "ABC"}
     a, b, c = (parts[operand].grids[0].rows for operand in "ABC")
     k = len(b)
@@ -52,8 +53,9 @@ def product_view(name: str, atoms: Triple = (1, 1, 1), tile: Tile = (None,) * 3)
 def copy_view(
     name: str, mma_name: str, operand: str, atoms: Triple = (1, 1, 1), tile: Tile = (None,) * 3
 ) -> Picture:
-    """Draws a copy for an operand of an mma: above, the side it reads; below, the side it
-    writes."""
+    """Draws a tiled copy for an operand of an mma: above, the side that it reads; below, the side
+    that it writes.
+    """
     mma = make_tiled_mma(mma_atom(mma_name), atoms, tuple(tile))
     key = "C" if operand == "D" else operand
     bits = mma.atom.operand(key)[2]

@@ -47,7 +47,7 @@ def load_report(path: str) -> Json:
 
 
 def page_of_file(path: str, folder: str | None, source: str | None) -> str:
-    """Returns the page of the JSON in the file `path`, with the IR that `read_tree` finds."""
+    """Returns the page for the JSON in the file `path`, with the IR that `read_tree` finds."""
     report, states = load_report(path), read_tree(folder, source)
     try:
         return report_html(report, states)
@@ -59,8 +59,9 @@ def page_of_file(path: str, folder: str | None, source: str | None) -> str:
 
 
 def read_tree(folder: str | None, source: str | None) -> dict[int, State]:
-    """Reads the IR after each pass: n -> IR after pass n (files ``n_pass.mlir`` of
-    --mlir-print-ir-tree-dir, and ``n_….ptx``); 0: the input."""
+    """Reads the IR after each pass and returns it by number: n is the IR after pass n (from files
+    ``n_pass.mlir`` of --mlir-print-ir-tree-dir, and ``n_….ptx``), 0 is the input.
+    """
     found: dict[int, State] = {}
     if folder is not None:
         if not Path(folder).is_dir():
@@ -348,7 +349,7 @@ def _unchanged(steps: Sequence[Json]) -> Html:
 
 
 def report_html(report: Json, states: Mapping[int, State], timeline: str = "") -> str:
-    """Returns the page, which needs only a browser.
+    """Returns the HTML page, which can be opened with only a browser.
 
     states:   number of a step -> the program after it, as `read_tree` returns them
     timeline: SVG of the launches' timeline

@@ -1,4 +1,4 @@
-"""Pictures as terminal text; colours only on request."""
+"""Pictures as terminal text, with colours only on request."""
 
 from __future__ import annotations
 

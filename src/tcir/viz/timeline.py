@@ -1,4 +1,4 @@
-"""Modelled timelines as charts: warps by role, resources of the SM, mbarriers."""
+"""Draws modelled timelines as charts: warps by role, resources of the SM, mbarriers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ NARROW = 0.002
 def timeline_view(
     recorded: Sequence[RecordedTimeline], cycles: tuple[int, int] | None = None
 ) -> Picture:
-    """Draws a chart for each launch, limited to a range of cycles."""
+    """Draws a chart for each launch; a chart can be limited to a range of cycles."""
     for one in recorded:
         if cycles and cycles[0] >= one.timeline.cycles:
             raise InputError(

@@ -1,4 +1,6 @@
-"""The tensor memory of a kernel over its program: the columns that each step reads and writes."""
+"""Draws the use of tensor memory in a kernel over its program: the columns that each step reads and
+writes.
+"""
 
 from __future__ import annotations
 
@@ -168,7 +170,9 @@ class _Collector:
 
 
 def tmem_view(module: Any, cta: tuple[int, int, int] = (0, 0, 0)) -> Picture:
-    """Draws a row per step (roles one after the other), a cell per 8 columns of the allocation."""
+    """Draws one row per step (the roles one after the other), and in it one cell per 8 columns of
+    the allocation.
+    """
     kernel = kernel_of(module)
     found = _Collector()
     KernelWalk(found.visit, dict(zip("xyz", cta))).function(kernel)

@@ -1,4 +1,6 @@
-"""The pixels that a TMA load reads, row by row: box, im2col and im2col::w::128 (PTX ISA 5.5)."""
+"""The pixels that a TMA load reads, row by row, in the modes box, im2col and im2col::w::128 (PTX
+ISA 5.5).
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,9 @@ GROUP = 32
 
 @dataclass(frozen=True)
 class Pixel:
-    """Coordinates of a pixel in the input, from the last (W) to the first (N); outside: whether the
-    pixel lies outside the input, so that zeros are loaded."""
+    """Coordinates of a pixel in the input, from the last dimension (W) to the first (N). outside:
+    whether the pixel is outside the input, so that zeros are loaded.
+    """
 
     coordinates: tuple[int, ...]
     outside: bool
@@ -21,10 +24,10 @@ class Pixel:
 
 @dataclass(frozen=True)
 class Map:
-    """A tensor map without channels, except in `dims` and `box`.
+    """A tensor map without channels; only `dims` and `box` include them.
 
-    steps: element steps, the strides of the convolution; shape: shape of the tensor without
-    channels, from the last dimension to the first.
+    steps: element steps, which are the strides of the convolution; shape: shape of the tensor
+        without channels, from the last dimension to the first.
     """
 
     mode: str

@@ -1,4 +1,4 @@
-"""Pictures as Typst documents: grids are tables, charts images."""
+"""Pictures as Typst documents: grids become tables, charts become images."""
 
 from __future__ import annotations
 

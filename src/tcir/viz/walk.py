@@ -1,8 +1,8 @@
-"""Follows a kernel's program for one CTA: loops run, indices are numbers, a callback receives the
-ops.
+"""Follows a kernel's program for one CTA: executes its loops with numbers as indices, and passes
+its ops to a callback.
 
 Only the values that determine the schedule are computed (index arithmetic, loops, branches, roles
-one after another); every other op is passed to the callback.
+one after another). Every other op is passed to the callback.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ def _scalar(operation: Any, name: str, operands: tuple[int, ...]) -> int:
 
 @dataclass(frozen=True)
 class Object:
-    """A value that is not a number: the `kind` of op that made it, and the slot of a ring."""
+    """A value that is not a number: the `kind` of the op that created it, and the slot of a ring
+    buffer.
+    """
 
     kind: str
     key: int
@@ -73,7 +75,9 @@ class Object:
 
 @dataclass
 class VisitedOp:
-    """An op as passed to the callback: operands are numbers, tuples of them, or `Object`s."""
+    """An op in the form in which the callback receives it: its operands are numbers, tuples of
+    numbers, or `Object`s.
+    """
 
     name: str
     operands: list[Any]
@@ -99,10 +103,10 @@ class VisitedOp:
 
 @dataclass
 class KernelWalk:
-    """Runs the ops of a kernel function and calls `visit` for each that is not arithmetic.
+    """Executes the ops of a kernel function, and calls `visit` for each op that is not arithmetic.
 
     `visit` returns the value of the op's first result. If it returns None, the first result is a
-    fresh `Object`, as all further results are.
+    new `Object`. Further results are always new `Object`s.
     """
 
     visit: Callable[[VisitedOp], Any]
@@ -232,7 +236,9 @@ def nested(operation: Any) -> Iterator[Any]:
 
 
 def kernel_of(module: Any) -> Any:
-    """Returns the first function with ``tc.kernel``; InputError if there is none."""
+    """Returns the first function with the attribute ``tc.kernel``; raises InputError if there is
+    none.
+    """
     for op in module.body.operations:
         if op.operation.name == "func.func" and "tc.kernel" in op.operation.attributes:
             return op.operation
@@ -255,7 +261,7 @@ def tile_shape(type_text: str) -> tuple[int, int, str]:
 
 
 def ring_slots(type_text: str) -> int:
-    """Slots of a ring type; 1 for a tile."""
+    """Number of slots of a ring type; 1 for a tile type."""
     match = _RING.search(type_text)
     return int(match[1]) if match else 1
 
@@ -266,7 +272,9 @@ BITS = {
 
 
 def tmem_columns(type_text: str) -> int:
-    """Columns of a tile: accumulators have one element per column, operands are packed."""
+    """Number of columns of a tile in tensor memory: an accumulator has one element per column,
+    operands are packed.
+    """
     _, columns, element = tile_shape(type_text)
     if element not in BITS:
         raise InputError(f"expected an element of {', '.join(BITS)}, got {element}")

@@ -1,7 +1,8 @@
-"""One function for each nvvm op that passes create; the bindings' module has some 250 op classes.
+"""One function for each nvvm op that passes create; the bindings' module would define some 250 op
+classes.
 
-A function is named as its op (``nvvm.mbarrier.init``: `mbarrier_init`, ``nvvm.tcgen05.ld``:
-`tcgen05.ld`), emits at the insertion point, and returns the op's result.
+A function has the name of its op (``nvvm.mbarrier.init``: `mbarrier_init`, ``nvvm.tcgen05.ld``:
+`tcgen05.ld`), creates the op at the insertion point, and returns the op's result.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ def vote_sync_ballot(mask: ir.Value, predicate: ir.Value) -> ir.Value:
 
 
 def shfl_sync_bfly(mask: ir.Value, of: ir.Value, lanes: ir.Value, clamp: ir.Value) -> ir.Value:
-    """Value of `of` in the lane whose number is this lane's XOR `lanes`."""
+    """The value that `of` has in the lane whose number is this lane's number XOR `lanes`."""
     kind = attribute("nvvm", "shfl_kind bfly")
     return value("nvvm.shfl.sync", of.type, mask, of, lanes, clamp, kind=kind)
 
 
 def shfl_sync_idx(mask: ir.Value, of: ir.Value, lane: ir.Value, clamp: ir.Value) -> ir.Value:
-    """Value of `of` in the lane with the number `lane`."""
+    """The value that `of` has in the lane with the number `lane`."""
     kind = attribute("nvvm", "shfl_kind idx")
     return value("nvvm.shfl.sync", of.type, mask, of, lane, clamp, kind=kind)
 
@@ -71,8 +72,9 @@ def fence_mbarrier_init() -> None:
 
 
 def fence_proxy(kind: str, space: str = "") -> None:
-    """Orders accesses through different proxies: all accesses, or those to one space of shared
-    memory."""
+    """Orders accesses through different proxies. It orders all accesses, or only accesses to one
+    space of shared memory.
+    """
     where = {"space": attribute("nvvm.shared_space", space)} if space else {}
     effect("nvvm.fence.proxy", kind=attribute("nvvm.proxy_kind", kind), **where)
 
@@ -93,7 +95,7 @@ def mbarrier_arrive(pointer: ir.Value, scope: Scope = "cta") -> None:
 
 
 def mbarrier_arrive_expect_tx(pointer: ir.Value, nbytes: ir.Value) -> None:
-    """Arrives once, and adds `nbytes` to the bytes that the phase waits for."""
+    """Arrives once, and adds `nbytes` to the number of bytes that the phase waits for."""
     effect("nvvm.mbarrier.arrive.expect_tx", pointer, nbytes)
 
 
@@ -154,13 +156,14 @@ def cp_async_bulk_tensor_global_shared_cta(
 
 
 def cp_async_bulk_commit_group() -> None:
-    """Makes a group of the thread's bulk copies to global memory since the last commit."""
+    """Combines the thread's bulk copies to global memory since the last commit into a group."""
     effect("nvvm.cp.async.bulk.commit.group")
 
 
 def cp_async_bulk_wait_group(pending: int, *, read: bool) -> None:
-    """Waits until at most `pending` groups are incomplete, or with `read`, until at most that many
-    have not been read from shared memory."""
+    """Waits until at most `pending` groups are incomplete. With `read`, waits until at most
+    `pending` groups have not yet finished reading shared memory.
+    """
     more = {"read": ir.UnitAttr.get()} if read else {}
     effect("nvvm.cp.async.bulk.wait_group", group=integer(pending), **more)
 
@@ -173,7 +176,7 @@ def bar_warp_sync(mask: ir.Value) -> None:
 def cp_async_shared_global(
     target: ir.Value, source: ir.Value, size: int, modifier: str, cp_size: ir.Value | None = None
 ) -> None:
-    """Copies `size` bytes asynchronously; bytes from `cp_size` on are zeros."""
+    """Copies `size` bytes asynchronously; the bytes from `cp_size` on are filled with zeros."""
     read = [] if cp_size is None else [cp_size]
     cached = attribute("nvvm", f"load_cache_modifier {modifier}")
     effect(
@@ -182,7 +185,7 @@ def cp_async_shared_global(
 
 
 def cp_async_commit_group() -> None:
-    """Makes a group of the copies since the last commit."""
+    """Combines the copies since the last commit into a group."""
     effect("nvvm.cp.async.commit.group")
 
 

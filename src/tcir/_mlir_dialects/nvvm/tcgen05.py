@@ -1,4 +1,6 @@
-"""The tcgen05 ops of nvvm; `cta_group`: they act on one CTA or on a pair."""
+"""The tcgen05 ops of nvvm. The argument `cta_group` says whether an op acts on one CTA or on a CTA
+pair.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,9 @@ def dealloc(base: ir.Value, columns: ir.Value, cta_group: int = 1) -> None:
 
 
 def commit(mbarrier: ir.Value, cta_mask: ir.Value | None = None, cta_group: int = 1) -> None:
-    """Arrives at an mbarrier when all asynchronous tcgen05 ops that the thread issued are complete;
-    with a mask, in each of its CTAs."""
+    """Arrives at an mbarrier when all asynchronous tcgen05 ops that the thread issued are complete.
+    With a mask, arrives at the mbarrier of each CTA in the mask.
+    """
     masks = [] if cta_mask is None else [cta_mask]
     effect("nvvm.tcgen05.commit", mbarrier, *masks, **group_of(cta_group))
 
@@ -114,7 +117,7 @@ def cp(
 
 
 def shift(pointer: ir.Value, cta_group: int = 1) -> None:
-    """Moves rows of 32 bytes one lane down."""
+    """Moves rows of 32 bytes one lane down (to the next lower lane)."""
     effect("nvvm.tcgen05.shift", pointer, **group_of(cta_group))
 
 
@@ -142,7 +145,7 @@ def mma(
     accumulate: ir.Value,
     form: MmaForm,
 ) -> None:
-    """D = A · B, plus D where `accumulate`; A is a descriptor or a tensor-memory pointer."""
+    """D = A · B, plus D if `accumulate`; A is a descriptor or a tensor-memory pointer."""
     sparse = [] if form.metadata is None else [1]
     optional = [form.metadata, form.scale_input_d, form.disable_output_lane]
     given = [each for each in optional if each is not None]
@@ -173,8 +176,10 @@ def mma_ws(
     collector: str,
     metadata: ir.Value | None = None,
 ) -> None:
-    """D = A · B, plus D if `accumulate`. buffer: collector buffer of B; metadata: address of a
-    sparse A's metadata"""
+    """D = A · B, plus D if `accumulate`.
+
+    buffer: collector buffer of B; metadata: address of the metadata of a sparse A
+    """
     sparse = [] if metadata is None else [metadata]
     effect(
         f"nvvm.tcgen05.mma.ws{'.sp' if sparse else ''}",
@@ -205,7 +210,9 @@ def mma_block_scale(
     scales: tuple[ir.Value, ir.Value],
     form: MmaForm,
 ) -> None:
-    """D = (A · SFA) · (B · SFB), plus D where `accumulate`; one scale for `block` elements of K."""
+    """D = (A · SFA) · (B · SFB), plus D if `accumulate`; there is one scale per `block` elements of
+    K.
+    """
     sparse = [] if form.metadata is None else [form.metadata]
     effect(
         f"nvvm.tcgen05.mma{'.sp' if sparse else ''}.block_scale",
