@@ -120,7 +120,7 @@ def test_random_combinations(case: Attention) -> None:
 @pytest.mark.parametrize("case", HIDDEN, ids=str)
 def test_a_mask_that_hides_all_keys(case: Attention) -> None:
     """One result has no finite element, so the comparison is not complete."""
-    with pytest.raises(tcir.VerdictError, match="incomplete.*\n.*no finite"):
+    with pytest.raises(tcir.VerdictError, match=r"incomplete.*\n.*no finite"):
         checked(case)
     beside_numpy(tcir.compile(case.text, PIPELINE, target=TARGET), case)
 
