@@ -46,30 +46,34 @@ def compile_attention(
 ) -> ArrayKernel:
     """Compiles softmax(scale q kᵀ) v for all heads to one kernel, in which scores stay on the SM.
 
-    q:       [B, H, M, D] of f16 or bf16; D a multiple of 16, 16 to 256; or of ml_dtypes fp8, e4m3
-             or e5m2, D a multiple of 32, on sm_90a up to 128
-    k, v:    [B, G, N, D] and [B, G, N, E] of that type, or of either fp8; H is a multiple of G: H /
-             G consecutive query heads share a head of keys and values
-    Both q and k may instead be results of `tcir.formats.quantise` (NVFP4, MXFP4, MXFP8), or pairs
-    of arrays, elements and scales, [B, H, M, D / block], as in `tcir.compile_block_scaled_matmul`:
-    on sm_100a the tensor core then multiplies scaled elements. D is a multiple of 32 (fp8) or 64
-    (fp4), v of f16, bf16 or fp8, and there are no pages
+    q:       [B, H, M, D]. Either of f16 or bf16, with D a multiple of 16 from 16 to 256; or of
+             ml_dtypes fp8 (e4m3 or e5m2), with D a multiple of 32, and at most 128 on sm_90a
+    k, v:    [B, G, N, D] and [B, G, N, E] of the type of q, or of either fp8 type. H is a multiple
+             of G: H / G consecutive query heads share a head of keys and values
 
-    scale:   positive; 1 / sqrt(D) by default
-    causal:  whether row i has only the keys up to number i + N - M, so that the last row has all
-    window:  numbers of keys before and after its own that a row has, (before, after); None: all
+    Instead of arrays, q and k may both be results of `tcir.formats.quantise` (NVFP4, MXFP4, MXFP8),
+    or pairs of arrays, elements and scales, [B, H, M, D / block], as in
+    `tcir.compile_block_scaled_matmul`. On sm_100a the tensor core then multiplies scaled elements.
+    In this case D is a multiple of 32 (fp8) or 64 (fp4), v is of f16, bf16 or fp8, and `pages` is
+    not allowed.
+
+    scale:   factor of the scores, positive; 1 / sqrt(D) by default
+    causal:  whether row i attends only to keys up to number i + N - M, so that the last row attends
+             to all keys
+    window:  (before, after): numbers of keys before and after its own key to which a row attends;
+             None: all
     mask:    an array that broadcasts to [B, H, M, N]: of booleans, where True keeps a key, or of
-             f32, f16 or bf16, added to the scores
-    key_lengths: numbers of keys, [B] of int32, each from 0 to N: rows of batch b have the keys
-             below key_lengths[b] only. Later keys may be loaded, so their values must be finite
-    pages:   instead of key_lengths, a table [B, 1 + P] of int32: the number of keys of each batch,
-             then the numbers of the pages that hold them. k and v are then [pages, G, page, D] and
-             [pages, G, page, E], page is a multiple of 16, and N is P * page
+             f32, f16 or bf16, which is added to the scores
+    key_lengths: numbers of keys, [B] of int32, each from 0 to N: rows of batch b attend only to the
+        keys below key_lengths[b]. Later keys may be loaded, so their values must be finite
+    pages:   instead of key_lengths, a table [B, 1 + P] of int32: for each batch, the number of
+             keys, then the numbers of the pages that contain them. k and v are then [pages, G,
+             page, D] and [pages, G, page, E], page is a multiple of 16, and N is P * page
     softcap: scores become softcap tanh(score / softcap), before the mask
     lse:     whether the logarithms of the sums of exponentials, [B, H, M] of f32, are also a result
     factors: scale factors of the fp8 tensors q, k and v; those of q and k are positive
     out:     type of the result: by default that of v, or f16 if v is fp8; f32 is always allowed,
-             and bf16 with fp8
+             and bf16 is allowed if v is fp8
     options: options of the pipeline, as in `tcir.compile`
 
     Raises InputError for other shapes, types or numbers.

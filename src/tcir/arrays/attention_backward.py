@@ -33,17 +33,17 @@ def compile_attention_backward(
     target: str = DEFAULT_TARGET.name,
     **options: Any,
 ) -> ArrayKernel:
-    """Compiles the gradients dq, dk and dv of `compile_attention` to three launches: row sums of
-    dout · out, the gradient of the queries, and those of keys and values.
+    """Compiles the gradients dq, dk and dv of `compile_attention` to three launches: the row sums
+    of dout · out, the gradient of the queries, and the gradients of keys and values.
 
-    q, k, v:   as in `compile_attention`, of f16 or bf16, D and E up to 128
-    out, dout: [B, H, M, E] of that type: the result of attention, and its gradient
+    q, k, v:   as in `compile_attention`, of f16 or bf16, with D and E up to 128
+    out, dout: [B, H, M, E] of the type of q: the result of attention, and its gradient
     lse:       [B, H, M] of f32: the logarithms that attention returned with ``lse=True``
     scale, causal, window, options: as in `compile_attention`
 
-    The results have the shapes and the type of q, k and v; the gradients of keys and values that
-    several query heads share are sums over these heads. The results do not depend on timing. Raises
-    InputError for other shapes, types or numbers.
+    The results have the shapes and the type of q, k and v. If several query heads share keys and
+    values, the gradients of these keys and values are sums over the heads. The results do not
+    depend on timing. Raises InputError for other shapes, types or numbers.
     """
     function = FunctionBuilder(NAME)
     arrays = zip(NAMES, (q, k, v, out, dout, lse), strict=True)

@@ -48,11 +48,12 @@ def compile_block_scaled_matmul(
 
     a:    [M, K] or [L, M, K]
     b:    [N, K] or [L, N, K]; or a vector, [K] or [L, K]
-    Each of a and b is a result of `tcir.formats.quantise`, or a pair of row-major arrays: elements
-    (float4_e2m1fn, float6, float8) and scales, one per 16 elements of a row (float8_e4m3fn: NVFP4)
-    or per 32 (float8_e8m0fnu: MX).
 
-    global_scales: those of a and b; by default the ones that `quantise` computed
+    Each of a and b is a result of `tcir.formats.quantise`, or a pair of row-major arrays, elements
+    (float4_e2m1fn, float6, float8) and scales. There is one scale per 16 elements of a row
+    (float8_e4m3fn: NVFP4) or per 32 elements (float8_e8m0fnu: MX).
+
+    global_scales: the global scales of a and b; by default those that `quantise` computed
     bias, residual, activation, out: as in `tcir.compile_matmul`
     pipeline: ``gemm`` by default for matrices, ``gemv-padded-n`` for a vector
 

@@ -60,8 +60,8 @@ def quantised_linear(
     of [n, k].
 
     The kernel's inputs are, in order: x; for NVFP4, norm (1 over the global scale of x); the
-    weight's elements, and its scales in `scale_layout`; for NVFP4, alpha (the product of both
-    global scales); the bias, of MLIR type `bias`. The kernel has two launches or more:
+    weight's elements; its scales in `scale_layout`; for NVFP4, alpha (the product of the global
+    scales of x and w); the bias, of MLIR type `bias`. The kernel has two launches or more:
     ``tc.quantise_blocks`` of x, and the product by `gemm`, or by `gemv-padded-n` for a single row.
 
     Raises InputError for sizes and formats that are not supported.

@@ -32,8 +32,10 @@ CU_SEQ = ("cu_seq_q", "cu_seq_k")
 
 @dataclass(repr=False)
 class VarlenKernel(ArrayKernel):
-    """An `ArrayKernel` whose last inputs are cumulative lengths. Calls check the lengths; `launch`
-    does not, since only the GPU reads them, and leaves rows of no sequence unwritten."""
+    """An `ArrayKernel` whose last inputs are cumulative lengths. A call of the kernel checks the
+    lengths. `launch` does not check them, because only the GPU reads them, and it leaves rows that
+    belong to no sequence unwritten.
+    """
 
     def __call__(self, *buffers: Array, **options: Unpack[CallOptions]) -> Outcome:
         """Executes the PTX like `Kernel`. InputError for invalid cumulative lengths."""
@@ -67,21 +69,25 @@ def compile_varlen_attention(
     **options: Any,
 ) -> VarlenKernel:
     """Compiles softmax(scale q kᵀ) v of sequences packed one after another, without padding, to one
-    kernel. A row has the keys of its sequence.
+    kernel. A row attends only to the keys of its own sequence.
 
-    q:        [T, H, D] of f16 or bf16, the tokens of all sequences; D a multiple of 16, 16 to 256
-    k, v:     [N, G, D] and [N, G, E] of that type; H is a multiple of G, as in `compile_attention`
-    cu_seq_q: cumulative lengths of the S sequences, [S + 1] of int32: 0, then the end of each. S is
-              at most 1024. A sequence may be empty
-    cu_seq_k: the same for keys, the last is N; None: `cu_seq_q`, and the kernel has no input for it
-    causal:   the last row of a sequence has all of its keys, the row before it one fewer, and so on
-    window:   numbers of keys before and after its own that a row has, (before, after); None: all. A
-              sequence's last row has the last key as its own
+    q:        [T, H, D] of f16 or bf16, the tokens of all sequences; D is a multiple of 16, from 16
+              to 256
+    k, v:     [N, G, D] and [N, G, E] of the type of q; H is a multiple of G, as in
+              `compile_attention`
+    cu_seq_q: cumulative lengths of the S sequences, [S + 1] of int32: 0, then the end of each
+        sequence. S is at most 1024. A sequence may be empty
+    cu_seq_k: cumulative lengths of the keys, the last of which is N; None: they equal `cu_seq_q`,
+        and the kernel has no input for them
+    causal:   whether the last row of a sequence attends to all of its keys, the row before it to
+              one key fewer, and so on
+    window:   (before, after): numbers of keys before and after its own key to which a row attends;
+              None: all. The own key of a sequence's last row is the last key
     lse:      whether the logarithms of the sums of exponentials, [H, T] of f32, are also a result
     scale, softcap, out, options: as in `compile_attention`
 
-    The kernel has the number of tokens of these arrays; the lengths may differ in each call. Raises
-    InputError for other shapes, types or numbers.
+    The kernel is compiled for the number of tokens of these arrays; the lengths may differ in each
+    call. Raises InputError for other shapes, types or numbers.
     """
     function = FunctionBuilder(NAME)
     q_, k_, v_ = (function.argument(n, x, (3,)) for n, x in (("q", q), ("k", k), ("v", v)))

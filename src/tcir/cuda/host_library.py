@@ -12,7 +12,7 @@ from tcir.errors import MissingDependencyError
 
 def compile_library(source: Path, soname: str = "") -> Path:
     """Compiles a library next to its source, with the C compiler that nvcc also uses, and returns
-    its path. MissingDependencyError without a compiler, or if the compiler fails.
+    its path. Raises MissingDependencyError if there is no compiler, or if it fails.
 
     soname: the name by which other libraries find it once it is loaded
     """
@@ -29,8 +29,9 @@ def compile_library(source: Path, soname: str = "") -> Path:
 
 
 def undefined_symbols(library: Path) -> list[str]:
-    """Names that a library imports from others, found by nm. MissingDependencyError without nm,
-    which comes with the linker (binutils)."""
+    """Names that a library imports from other libraries, found by nm. Raises MissingDependencyError
+    without nm, which is installed with the linker (binutils).
+    """
     nm = shutil.which("nm")
     if not nm:
         raise MissingDependencyError("CUDA programs need nm, a part of the linker (binutils)")

@@ -46,8 +46,9 @@ def redirect(places: Mapping[int, int]) -> None:
 
 
 def functions(library: Path) -> dict[str, int]:
-    """Addresses of the functions of a loaded library by name, its local ones included, found by
-    nm."""
+    """Addresses of the functions of a loaded library, by name; local functions are included. They
+    are found by nm.
+    """
     nm = shutil.which("nm")
     if not nm:
         raise MissingDependencyError("CUDA programs need nm, a part of the linker (binutils)")

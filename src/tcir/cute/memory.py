@@ -70,8 +70,9 @@ class DlpackMemory:
 
 
 def whole(data: object) -> np.ndarray:
-    """The whole memory that contains a tensor's elements. LaunchError for a tensor that is not on
-    the CPU."""
+    """The whole memory that contains a tensor's elements. Raises LaunchError for a tensor that is
+    not on the CPU.
+    """
     if isinstance(data, np.ndarray):
         data = outermost(data)
         if data.flags.c_contiguous:

@@ -131,7 +131,8 @@ class Allocations:
 
     def partial(self, arrays: Sequence[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray]]:
         """For each allocation in these arrays that is not completely initialised: its bytes, and
-        the mask of the initialised ones."""
+        the mask of its initialised bytes.
+        """
         with self._lock:
             found = {}
             for array in arrays:

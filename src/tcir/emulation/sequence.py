@@ -116,7 +116,9 @@ class Sequence:
         self.do(f"ld.param.b64 {result}, [{out}]")
 
     def value(self, operand: Operand) -> str:
-        """PTX text of an operand. EmulationError for an operand of another kind."""
+        """PTX text of an operand. Raises EmulationError for an operand of a kind that is not
+        supported.
+        """
         match operand:
             case Reg(name) | SpecialRegister(name):
                 return name

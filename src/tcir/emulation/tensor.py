@@ -72,7 +72,7 @@ class Qualifiers:
         return None
 
     def pair(self) -> int:
-        """`PAIR` for `.cta_group::2`, else 0."""
+        """`PAIR` for `.cta_group::2`, otherwise 0."""
         return PAIR if self.starting("cta_group::") == "2" else 0
 
     def done(self) -> None:

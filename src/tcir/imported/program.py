@@ -53,8 +53,9 @@ class PartTable(tuple[P, ...]):
 
 
 def run(kernel: Kernel, arrays: Sequence[Array]) -> list[Array]:
-    """Runs the kernel on the simulated machine and returns its results; unsigned integers are
-    passed as signed ones with the same bits."""
+    """Runs the kernel on the simulated machine and returns its results. Unsigned integers are
+    passed as signed integers with equal bits.
+    """
     results = [np.zeros(spec.shape, spec.dtype) for spec in kernel.signature.outputs]
     pairs = zip(arrays, kernel.signature.inputs, strict=True)
     kernel(*(signless(array, spec.dtype) for array, spec in pairs), *results)

@@ -243,8 +243,9 @@ def value_of(value: onnx.ValueInfoProto) -> ModelValue:
 
 
 def dtype_of(kind: int) -> np.dtype:
-    """The numpy (or ml_dtypes) type for a `TensorProto.DataType`. InputError for a number that is
-    not an ONNX type."""
+    """The numpy (or ml_dtypes) type for a `TensorProto.DataType`. Raises InputError for a number
+    that is not an ONNX type.
+    """
     try:
         return np.dtype(helper.tensor_dtype_to_np_dtype(kind))
     except (KeyError, TypeError) as error:
@@ -270,7 +271,7 @@ def name_nodes(model: onnx.ModelProto) -> None:
 
 
 def nodes_of(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """All nodes of a graph, those of its branches and loops included."""
+    """All nodes of a graph, including the nodes of its branches and loops."""
     for node in graph.node:
         yield node
         for attribute in node.attribute:

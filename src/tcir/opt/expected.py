@@ -69,9 +69,10 @@ def _target(lines: list[str], number: int, where: str | None) -> int:
 def compare_diagnostics(
     text: str, name: str, diagnostics: Iterable[Diagnostic]
 ) -> list[Diagnostic]:
-    """The mismatches: unexpected diagnostics, and expected ones that were not emitted.
+    """Returns the mismatches: diagnostics that were emitted but not expected, and diagnostics that
+    were expected but not emitted.
 
-    Notes are ignored unless one is expected.
+    Notes are ignored unless a note is expected.
     """
     expected = read_expected(text)
     wrong = []

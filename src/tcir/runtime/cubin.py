@@ -47,7 +47,9 @@ class DeviceBuffers:
         return self.copies[id(whole)][1].pointer + array.ctypes.data - whole.ctypes.data
 
     def copy_back(self) -> None:
-        """Copies the device memory back into those of the arrays that are writable."""
+        """Copies the device memory back into the caller's arrays, except the arrays that are not
+        writable.
+        """
         for array, copy in self.copies.values():
             if array.flags.writeable:
                 array.reshape(-1).view(np.uint8)[:] = copy.numpy().reshape(-1).view(np.uint8)
@@ -103,11 +105,12 @@ def run_cubin(
     args: Sequence[Any] = (),
     device: Device | None = None,
 ) -> None:
-    """Launches kernel `entry` on copies of the arrays in `args`, waits, and copies them back.
+    """Launches kernel `entry` on copies of the arrays in `args`, waits, and copies the results back
+    into the arrays.
 
     `args` are those of `tcir.run_ptx`: numpy arrays (C-contiguous, written in place), numpy
-    scalars, bytes, `tcir.TensorMap`, or a tuple of such parts for a struct. `LaunchFailedError`
-    when the launch or the kernel fails.
+        scalars, bytes, `tcir.TensorMap`, or a tuple of such parts for a struct. Raises
+        `LaunchFailedError` if the launch is rejected or the kernel fails.
     """
     module = load(cubin, device)
     function = module.function(entry)

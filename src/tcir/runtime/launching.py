@@ -163,7 +163,7 @@ def check(
     words: str,
     way_out: str = "",
 ) -> None:
-    """Raises `InputError` unless shape and element type are the expected ones."""
+    """Raises `InputError` unless the shape and the element type are as expected."""
     if got_shape != tuple(shape) or got_dtype != dtype:
         got = got_dtype.name if got_dtype is not None else words
         raise InputError(

@@ -64,8 +64,8 @@ def specialise(
     """Compiles `program` once for each size in `batch`, to which all dynamic dimensions of its
     arguments are set.
 
-    The pass ``specialise-shapes`` sets the dimensions; `entry` and `options` are those of
-    `tcir.compile`: with ``validate=True`` the program of each kernel is executed after every pass.
+    The pass ``specialise-shapes`` sets the dimensions. `entry` and `options` are as in
+    `tcir.compile`; with ``validate=True`` the program of each kernel is executed after every pass.
     Raises InputError if no dimension is dynamic.
     """
     from tcir.passes.emit.tensor_functions import functions_with_body

@@ -1,10 +1,10 @@
 """Runs recorded launches on a GPU: `python -m tcir.testing.gpu FOLDER`.
 
-A kernel for sm_100a is emulated if the GPU is a Hopper (docs/explanation/emulation.md), with
-approximations that have the machine's bits. Each file of the folder is a launch that the simulated
-machine executed (`pytest --record-launches FOLDER`). The output has a line for each launch that
-says whether the GPU leaves the same bytes: equal, differs, refused (with the reason), failed. A
-launch that hangs or faults ends only its own process.
+Each file of the folder is a launch that the simulated machine executed (`pytest --record-launches
+FOLDER`). A kernel for sm_100a is emulated if the GPU is a Hopper (docs/explanation/emulation.md);
+its approximate instructions then give the bits of the simulated machine. The output has a line for
+each launch that says whether the GPU leaves equal bytes in memory: equal, differs, refused (with
+the reason), failed. A launch that hangs or faults ends only its own process.
 """
 
 from __future__ import annotations

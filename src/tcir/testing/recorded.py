@@ -65,7 +65,7 @@ class RecordedLaunch:
 
     @staticmethod
     def read(path: Path) -> RecordedLaunch:
-        """Reads a file of `write`. InputError for a file of another kind."""
+        """Reads a file that `write` wrote. Raises InputError for a file of another kind."""
         try:
             with np.load(path, allow_pickle=False) as data:
                 about = json.loads(data["about"].tobytes())

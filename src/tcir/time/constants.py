@@ -548,7 +548,7 @@ class Constants:
 
     choices: constant -> answer, for answers other than the default
 
-    Raises LaunchError for an unknown answer; the error names the allowed ones.
+    Raises LaunchError for an unknown answer; the error names the allowed answers.
     """
 
     target: str

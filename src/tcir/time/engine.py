@@ -112,9 +112,10 @@ def simulate(
 ) -> Timeline:
     """Returns the modelled timeline of the CTAs of `stream`, which run concurrently in one wave.
 
-    target: a name, or `Constants` in which open questions have been decided
+    target: a name, or `Constants` in which the disputed constants have been chosen
 
-    LaunchError if the target lacks an operation, or if the dependences of events form a cycle.
+    Raises LaunchError if the target lacks an operation, or if the dependences of events form a
+    cycle.
     """
     constants = target if isinstance(target, Constants) else Constants(target)
     return _Run(stream, constants, around or Surroundings()).timeline()
@@ -189,7 +190,9 @@ class _Run:
         ]
 
     def timeline(self) -> Timeline:
-        """Executes all events in order of time; LaunchError if some can never complete."""
+        """Executes all events in order of time; raises LaunchError if some events can never
+        complete.
+        """
         ready: list[tuple[float, int]] = []
         width = len(self.lanes) // self.around.count
         running, ended = [width] * self.around.count, [0.0] * self.around.count

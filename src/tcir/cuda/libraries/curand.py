@@ -1,8 +1,8 @@
-"""cuRAND: pseudorandom numbers are numpy's and differ from those of a GPU; quasirandom numbers are
-those of Sobol.
+"""cuRAND: pseudorandom numbers are numpy's and differ from a GPU's; quasirandom numbers are those
+of a Sobol sequence.
 
-NVIDIA's library supplies two kinds of tables, which it provides without a GPU: those of generators
-in kernels, and those of Sobol sequences with more than two dimensions.
+NVIDIA's library supplies the tables of the generators that run in kernels, and the tables of Sobol
+sequences with more than two dimensions. It needs no GPU for this.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def link(source: Path, name: str, make: Callable[[], bytes]) -> None:
 def link_all(source: Path, made: Mapping[str, Callable[[], bytes]]) -> None:
     """Links several functions together, so that their code is adjacent in memory. If each function
     had a memory page of its own, the functions would compete for the same lines of the processor's
-    instruction cache.
+    cache.
     """
     with LOCK:
         new = [name for name in made if name not in _LINKED]

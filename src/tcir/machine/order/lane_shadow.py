@@ -29,13 +29,15 @@ class LaneShadow:
         self.warp = np.zeros(shape, np.int32)
 
     def split(self) -> None:
-        """See `tcir.machine.order.shadow.Shadow.split`."""
+        """Refines the record from words to single bytes, as
+        `tcir.machine.order.shadow.Shadow.split` does.
+        """
         self.writer = np.repeat(self.writer[:, None], 4, axis=1)
         self.readers = np.repeat(self.readers[:, None], 4, axis=1)
         self.warp = np.repeat(self.warp[:, None], 4, axis=1)
 
     def refine(self, pieces: int) -> None:
-        """See `tcir.machine.order.shadow.Shadow.refine`."""
+        """Divides each granule into pieces, as `tcir.machine.order.shadow.Shadow.refine` does."""
         self.writer = np.repeat(self.writer, pieces)
         self.readers = np.repeat(self.readers, pieces)
         self.warp = np.repeat(self.warp, pieces)

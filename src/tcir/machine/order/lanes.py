@@ -191,7 +191,9 @@ class Lanes:
             self.step()
 
     def synchronise(self, lanes: int) -> None:
-        """bar.warp.sync: orders the earlier accesses of these lanes before their later ones."""
+        """bar.warp.sync: orders the earlier accesses of these lanes before the later accesses of
+        these lanes.
+        """
         if not self.separate:
             return
         if all(not group.lanes & ~lanes for group in self.groups):

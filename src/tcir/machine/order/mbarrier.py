@@ -205,7 +205,7 @@ class Mbarrier:
         self.advance()
 
     def check_live(self, site: object) -> None:
-        """MachineError if the mbarrier has been invalidated."""
+        """Raises MachineError if the mbarrier has been invalidated."""
         if not self.live:
             raise MachineError(
                 "mbarrier-invalidated",

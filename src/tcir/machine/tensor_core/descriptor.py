@@ -65,7 +65,9 @@ class MatrixDescriptor:
 
 @lru_cache(maxsize=4096)
 def decode_matrix(bits: int) -> MatrixDescriptor:
-    """Decodes and checks a matrix descriptor. DescriptorError names the illegal field."""
+    """Decodes and checks a matrix descriptor. Raises DescriptorError, which names the illegal
+    field.
+    """
     if not 0 <= bits < 1 << 64:
         raise DescriptorError("matrix descriptor", hex(bits), "64 bits", _FIELDS)
 
