@@ -125,11 +125,11 @@ class Computed:
         """
         kind = operand.type
         if kind.rank != len(layout):
-            raise NotComputedError(f"expected an operand of rows and k, got {kind}")
+            raise NotComputedError(f"expected an operand with dimensions rows and k, got {kind}")
         if str(kind.element_type) not in COMPUTED:
             raise NotComputedError(
-                f"expected an operand of {' or '.join(COMPUTED)}, got {kind.element_type} (the "
-                "types that threads compute with and tensor cores multiply)"
+                f"expected an operand of {' or '.join(COMPUTED)}, got {kind.element_type} (CUDA "
+                "cores compute with these types, and tensor cores multiply them)"
             )
         first: NotComputedError | None = None
         k = prod(size for size, name in zip(kind.shape, layout) if name == "k")
@@ -199,15 +199,15 @@ def _stored(lanes: list[Node], rows: int, k: int) -> Read:
     reads = [each for each in _reads(lanes) if each.by_column]
     if len(reads) != 1:
         raise NotComputedError(
-            "expected one tensor that is read at every row and k, and others by rows and groups, "
-            f"got {len(reads)} read at every row and k: each would need its own tiles in shared "
-            "memory"
+            "expected exactly one input with an element for every row and every k, and others "
+            f"indexed by rows and groups of k, got {len(reads)} with an element for every row and "
+            "k: each of them would need its own tiles in shared memory"
         )
     (read,) = reads
     if read.at != number([Digit(ROW, 1, rows), Digit(COLUMN, 1, k // len(lanes))]):
         raise NotComputedError(
-            f"expected K innermost in {read.argument.type}, row after row, got another order: a "
-            "thread converts adjacent elements of one row"
+            f"expected {read.argument.type} to be stored row by row with K innermost, got another "
+            "order: a thread converts adjacent elements of one row"
         )
     return read
 
@@ -218,20 +218,20 @@ def _check(found: Computed) -> None:
     stored = 8 * tc.element_bytes(found.stored.element)
     if str(found.stored.element) not in STORED or stored >= bits * found.count:
         raise NotComputedError(
-            f"expected numbers of {', '.join(STORED)} that are narrower than the {bits} bits of "
-            f"each of the {found.count} elements made of one, got {found.stored.element}: numbers "
-            "as wide as the elements save nothing"
+            f"expected stored numbers of {', '.join(STORED)} that are narrower than the "
+            f"{found.count} elements of {bits} bits computed from each, got "
+            f"{found.stored.element}: otherwise storing them saves no memory traffic"
         )
     if (held := found.step * stored // found.count // 8) not in ROW_BYTES:
         raise NotComputedError(
-            f"expected {', '.join(map(str, ROW_BYTES))} bytes of stored numbers in a row of a "
-            f"tile (the spans of swizzles), got {held}"
+            f"expected a row of a tile to have {', '.join(map(str, ROW_BYTES))} bytes of stored "
+            f"numbers (the spans of swizzles), got {held}"
         )
     taken = found.columns * found.count
     if found.k % taken:
         raise NotComputedError(
-            f"expected K of a multiple of {taken}, got {found.k}: a thread takes {UNIT} bytes of "
-            "a row at a time, and TMA needs rows of a multiple of that"
+            f"expected K to be a multiple of {taken}, got {found.k}: a thread loads {UNIT} bytes "
+            f"of a row at a time, and TMA needs rows whose size is a multiple of {UNIT} bytes"
         )
     for each in found.beside:
         _check_beside(each, found)
@@ -240,21 +240,23 @@ def _check(found: Computed) -> None:
 def _check_beside(read: Read, found: Computed) -> None:
     if str(read.element) not in BESIDE:
         raise NotComputedError(
-            f"expected scales and zero points of {', '.join(BESIDE)}, got {read.argument.type}"
+            f"expected scales and zero points to be of type {', '.join(BESIDE)}, got "
+            f"{read.argument.type}"
         )
     for digit in read.at:
         if digit.dim == COLUMN and digit.step % found.columns:
             raise NotComputedError(
-                f"expected groups of a multiple of {found.columns * found.count} elements of k, "
-                f"got {digit.step * found.count}: a thread converts that many at a time with one "
-                "scale"
+                "expected the number of elements of k that share a scale to be a multiple of "
+                f"{found.columns * found.count}, got {digit.step * found.count}: a thread "
+                f"converts {found.columns * found.count} elements at a time with one scale"
             )
         rows = digit.step == 1 and digit.extent == found.rows
         if digit.dim == ROW and not rows and digit.step % QUARTER_LANES:
             raise NotComputedError(
-                f"expected an index of rows that changes with every row, or every multiple of "
-                f"{QUARTER_LANES} rows, got one that changes every {digit.step} rows (of "
-                f"{digit.extent} values): the threads of a warp have {QUARTER_LANES} rows"
+                f"expected each row, or each multiple of {QUARTER_LANES} rows, to have its own "
+                f"scale or zero point, got a row index that changes every {digit.step} rows and "
+                f"has {digit.extent} values: the threads of a warp compute {QUARTER_LANES} rows, "
+                "one each"
             )
 
 
@@ -291,8 +293,9 @@ class _Elements:
                 self.known[tensor, at] = self._new(tensor, at)
             except NoDigitsError:
                 raise NotComputedError(
-                    f"the dimensions of {tensor.type} must divide into the rows and the groups of "
-                    "k of one step"
+                    "expected tensor dimensions that divide evenly into the rows and the groups "
+                    f"of k of one step of the main loop, got {tensor.type}; reshape it so that "
+                    "they do"
                 ) from None
         return self.known[tensor, at]
 
@@ -311,7 +314,9 @@ class _Elements:
         if op.name.startswith("linalg.") and linalg.get_indexing_maps(op) is not None:
             return self._structured(op, at)
         if op.name not in SCALAR_OPS:
-            raise NotComputedError(f"expected arith ops before the product, got {op.name}")
+            raise NotComputedError(
+                f"expected arith ops to compute the operand of the product, got {op.name}"
+            )
         return _result(op, [self.element(each, at) for each in op.operands])
 
     def _joined(self, op: ir.Operation, at: tuple[Number, ...]) -> Node:
@@ -320,8 +325,8 @@ class _Elements:
         place = known(at[dim])
         if place is None:
             raise NotComputedError(
-                "expected tensor.concat of the elements in one stored number, adjacent along k, "
-                f"got one along dimension {dim} of {op.results[0].type}"
+                "expected tensor.concat to join, along k, the elements that are stored in one "
+                f"number, got a tensor.concat along dimension {dim} of {op.results[0].type}"
             )
         for part in op.operands:
             extent = part.type.shape[dim]
@@ -335,7 +340,10 @@ class _Elements:
         """The body of an elementwise op."""
         maps = [ir.AffineMapAttr(each).value for each in linalg.get_indexing_maps(op)]
         if len(op.results) != 1 or not maps[-1].is_permutation:
-            raise NotComputedError(f"expected elementwise ops, got {op.name} with {maps[-1]}")
+            raise NotComputedError(
+                "expected elementwise ops, which index their result by its dimensions, got "
+                f"{op.name} with the result map {maps[-1]}"
+            )
         loops = {e.position: index for e, index in zip(maps[-1].results, at, strict=True)}
         block = op.regions[0].blocks[0]
         inner: dict[ir.Value, Node] = {}
@@ -363,7 +371,7 @@ def _indices(read: ir.AffineMap, shape: Sequence[int], loops: Mapping[int, Numbe
         elif isinstance(each, ir.AffineConstantExpr):
             found.append(constant(each.value, extent))
         else:
-            raise NotComputedError(f"expected indices that are single loops, got {read}")
+            raise NotComputedError(f"expected each index to be a single loop dimension, got {read}")
     return found
 
 
@@ -381,7 +389,9 @@ def _constant(op: ir.Operation) -> Fixed:
     value, kind = op.attributes["value"], op.results[0].type
     if isinstance(kind, ir.ShapedType):
         if not isinstance(value, ir.DenseElementsAttr) or not value.is_splat:
-            raise NotComputedError(f"expected constants of one number, got one of {kind}")
+            raise NotComputedError(
+                f"expected a constant whose elements are all equal, got one of {kind}"
+            )
         value = value.get_splat_value()
     return Fixed(value, _element(op.results[0]))
 
@@ -390,18 +400,20 @@ def _result(op: ir.Operation, operands: Sequence[Node]) -> ComputedResult:
     """An op on elements, if threads compute it on their tiles."""
     kinds = [str(_element(each)) for each in (*op.operands, *op.results)]
     if op.name not in SCALAR_OPS:
-        raise NotComputedError(f"expected arith ops before the product, got {op.name}")
+        raise NotComputedError(
+            f"expected arith ops to compute the operand of the product, got {op.name}"
+        )
     if "f64" in kinds:
         raise NotComputedError(f"expected f32 or narrower floats, got {op.name} of f64")
     if "i8" in kinds and op.name not in OF_BYTES:
         raise NotComputedError(
-            f"expected {', '.join(sorted(OF_BYTES))} on bytes, got {op.name}: a register holds "
-            "several"
+            f"expected one of {', '.join(sorted(OF_BYTES))} on bytes, got {op.name}: several "
+            "bytes share a register, and only these ops have a form for that"
         )
     small = [kind for kind in kinds if kind in (*SMALL, EXPONENT, "i4", "i2")]
     if small:
-        raise NotComputedError(f"expected numbers of a byte or more, got {op.name} of {small[0]}")
+        raise NotComputedError(f"expected numbers of at least 8 bits, got {op.name} of {small[0]}")
     codes = [kind for kind in kinds if kind in FP8]
     if codes and (op.name != "arith.extf" or kinds[-1] in FP8):
-        raise NotComputedError(f"expected arith.extf of {codes[0]}, got {op.name}")
+        raise NotComputedError(f"expected arith.extf as the only op on {codes[0]}, got {op.name}")
     return ComputedResult(op, tuple(operands))

@@ -216,22 +216,26 @@ _FORMS = {
 def _way_out(kinds: list[str]) -> str:
     """Advice for a product of two types of factors."""
     if all(kind in ("f16", "bf16", "f32") for kind in kinds):
-        return "widen them to f32 by ops of their own, arith.extf on tensors: both are then tf32"
-    return "convert the inputs first"
+        return (
+            "widen both to f32 by ops of their own (arith.extf on tensors), and they are "
+            "multiplied as tf32"
+        )
+    return "convert one of them first"
 
 
 def _types_problem(kinds: list[str]) -> str:
     both_f8 = all(kind in ("f8E4M3FN", "f8E5M2") for kind in kinds[:2])
     if kinds[0] not in OPERAND_TYPES or (kinds[0] != kinds[1] and not both_f8):
         return (
-            f"expected inputs of one type out of {', '.join(OPERAND_TYPES)}, or both f8, got "
-            f"{kinds[0]} and {kinds[1]} (tensor cores multiply those; {_way_out(kinds[:2])})"
+            f"expected both inputs to be of one type out of {', '.join(OPERAND_TYPES)}, or both "
+            f"f8, got {kinds[0]} and {kinds[1]} (tensor cores multiply no other pairs; "
+            f"{_way_out(kinds[:2])})"
         )
     wanted = "i32" if kinds[0] == "i8" else "f32"
     if kinds[2] != wanted:
         return (
-            f"expected an accumulator of {wanted} for {kinds[0]}, got {kinds[2]} (tensor cores sum "
-            "in 32 bits; make the outs operand of that type)"
+            f"expected an accumulator of {wanted} for inputs of {kinds[0]}, got {kinds[2]} "
+            f"(tensor cores sum in 32 bits; make the outs operand of type {wanted})"
         )
     return ""
 
@@ -258,7 +262,10 @@ def _body_form_problem(
         )
     arguments = [block.arguments[0], block.arguments[1]]
     if sorted(arguments.index(s[0]) if s[0] in arguments else -1 for s in sources) != [0, 1]:  # type: ignore[index]
-        return "expected the factors to be one element of each input, got something else"
+        return (
+            "expected the factors to be one element of each input, got another value, such as "
+            "an element of the output or a constant"
+        )
     return ""
 
 
@@ -280,8 +287,9 @@ def _producer(value: ir.Value) -> str:
 
 
 _HINTS = (
-    ("_q", "a quantised convolution subtracts zero points, which the tensor core does not; "
-     "subtract them in an op before (i8 or f32 inputs), or correct the sums in one after"),
+    ("_q", "the named op for quantised convolutions subtracts zero points, which the tensor core "
+        "does not; subtract them in an op before the convolution (its inputs are then i8 or f32), "
+        "or correct the sums in an op after it"),
 )  # fmt: skip
 
 
@@ -289,7 +297,11 @@ def unaccepted(op: ir.OpView) -> str:
     """Reason why no kernel computes an op of this name; "" if a kernel may compute it."""
     name = op.operation.name.removeprefix("linalg.")
     hint = next((hint for part, hint in _HINTS if part in name), None)
-    return f"expected an accepted contraction, got linalg.{name}: {hint}" if hint else ""
+    return (
+        f"expected a contraction that tensor cores can compute, got linalg.{name}: {hint}"
+        if hint
+        else ""
+    )
 
 
 def maps_problem(op: ir.OpView) -> str:
@@ -298,9 +310,9 @@ def maps_problem(op: ir.OpView) -> str:
         return problem
     maps = ", ".join(str(value(m)) for m in linalg.get_indexing_maps(op.operation))
     return (
-        "expected the indexing maps of a convolution (x[n, p*sh + r*dh, q*sw + s*dw, c], "
-        "w[r, s, c, k] or w[k, r, s, c], out[n, p, q, k]) or of a matrix product "
-        "(a[m, k] or a[k, m], b[k, n] or b[n, k], out[m, n], all with a leading batch or none, or "
-        "all but b; each of these may be several dimensions), "
-        f"got {maps}; transpose the operands into one of these forms"
+        "expected the indexing maps of a convolution (x[n, p*sh + r*dh, q*sw + s*dw, c], w[r, s, "
+        "c, k] or w[k, r, s, c], out[n, p, q, k]) or of a matrix product (a[m, k] or a[k, m], "
+        "b[k, n] or b[n, k], out[m, n]; a leading batch index is allowed for all three, or for a "
+        f"and out only; each letter may stand for several dimensions), got {maps}; transpose the "
+        "operands into one of these forms"
     )

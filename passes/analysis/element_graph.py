@@ -71,8 +71,14 @@ class ElementGraph:
             return found
         if isinstance(tensor, ir.BlockArgument):
             place = tensor.owner.owner.operation
-            words = f"expected numbers made of the values alone, got {tensor.type} as well"
-            raise NotRaised(place, f"{words}; multiply or add it before the blocks are made")
+            words = (
+                "expected elements and scales that depend only on the values to quantise, got "
+                f"one that also reads {tensor.type}"
+            )
+            raise NotRaised(
+                place,
+                f"{words}; multiply or add that tensor before the values are divided into blocks",
+            )
         op = tensor.owner.operation
         if op.name == "linalg.fill":
             return self.of(op.operands[0], ())
@@ -84,13 +90,19 @@ class ElementGraph:
             return self._structured(op, dims)
         if op.name.startswith(("arith.", "math.")):
             return Number(op, tuple(self.of(each, dims) for each in op.operands))
-        raise NotRaised(op, f"expected arith and math ops on elements, got {op.name}")
+        raise NotRaised(
+            op, f"expected arith and math ops to compute the elements and scales, got {op.name}"
+        )
 
     def _structured(self, op: ir.Operation, dims: Dims) -> Number:
         maps = [value(each) for each in linalg.get_indexing_maps(op)]
         loops = [e.position for e in maps[-1].results if isinstance(e, ir.AffineDimExpr)]
         if len(op.results) != 1 or sorted(loops) != list(range(maps[-1].n_dims)):
-            raise NotRaised(op, f"expected one result and no reduction, got {op.name} {maps[-1]}")
+            raise NotRaised(
+                op,
+                f"expected an op with one result and no reduction, got {op.name} with the "
+                f"result map {maps[-1]}",
+            )
         places = dict(zip(loops, dims, strict=True))
         block = op.regions[0].blocks[0]
         inner: dict[ir.Value, Number] = {}
@@ -101,7 +113,9 @@ class ElementGraph:
         *ops, last = block.operations
         for each in ops:
             if not each.operation.name.startswith(("arith.", "math.")):
-                raise NotRaised(op, f"expected arith and math ops, got {each.operation.name}")
+                raise NotRaised(
+                    op, f"expected arith and math ops in the body, got {each.operation.name}"
+                )
             operands = [inner[o] if o in inner else self.of(o, ()) for o in each.operands]
             inner[each.operation.results[0]] = Number(each.operation, tuple(operands))
         (yielded,) = last.operation.operands
@@ -140,8 +154,8 @@ class ElementGraph:
         source, result = op.operands[0].type, op.results[0].type
         return NotRaised(
             op,
-            f"expected a reshape of columns to {self.blocks[0]} blocks of {self.blocks[1]} or "
-            f"back, got {source} to {result}",
+            f"expected a reshape of columns into {self.blocks[0]} blocks of {self.blocks[1]}, or "
+            f"the reverse, got {source} to {result}",
         )
 
 
@@ -154,4 +168,6 @@ def _index(op: ir.Operation, read: ir.AffineExpr, places: dict[int, int | None])
         return places[read.position]
     if isinstance(read, ir.AffineConstantExpr) and read.value == 0:
         return None
-    raise NotRaised(op, f"expected operands indexed by single loops, got {read} of {op.name}")
+    raise NotRaised(
+        op, f"expected each index to be a single loop dimension, got {read} of {op.name}"
+    )

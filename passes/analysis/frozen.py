@@ -51,8 +51,9 @@ class Frozen:
         if wrong := [n for n in numbers if n not in range(len(arguments))]:
             raise match_failure(
                 function,
-                f"expected {FROZEN} to list argument numbers from 0 to {len(arguments) - 1}, got "
-                f"{wrong[0]}; leave it out if arguments change between calls",
+                f"expected {FROZEN} to list numbers of arguments, from 0 to {len(arguments) - 1}, "
+                f"whose contents never change, got {wrong[0]}; leave the attribute out if all "
+                "arguments change between calls",
             )
         fixed = {arguments[number] for number in numbers}
         made = set(fixed)

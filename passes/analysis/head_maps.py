@@ -75,15 +75,24 @@ def no_map(heads: Strided, layout: str, inner: str = "d") -> str:
     row = row_of(layout)
     alone = ("d", row, "h") if heads.shape[layout.index(row)] == 1 else ("d", row)
     if any(letters.count(letter) > 1 for letter in alone):  # heads of one row may become rows
-        return "rows and elements of a head have several strides"
+        return (
+            "the rows of a head, or its elements, are at several different strides, and a "
+            "tensor map has one stride for each dimension"
+        )
     if len(dims) not in TMA_RANK["tiled"]:
-        return f"a tensor map has {TMA_RANK['tiled']} dimensions, the heads {len(dims)}"
+        return f"a tensor map has {TMA_RANK['tiled']} dimensions, and the heads need {len(dims)}"
     if dims[0].letter not in inner or dims[0].stride != 1:
-        return "elements of a head are not next to each other"
+        return "the elements of a head are not adjacent in memory"
     if dims[0].start * bytes_ % TMA_INNER_BOX_MULTIPLE:
-        return f"a box begins at {TMA_INNER_BOX_MULTIPLE} bytes, the heads at {dims[0].start}"
+        return (
+            f"a TMA box begins at a multiple of {TMA_INNER_BOX_MULTIPLE} bytes, but the heads "
+            f"begin at element {dims[0].start} of a row"
+        )
     if bad := [n for each in dims[1:] if (n := each.stride * bytes_) not in TMA_STRIDE]:
-        return f"strides of a tensor map are {TMA_STRIDE} bytes, got {bad[0]}"
+        return (
+            f"the strides of a tensor map must be {TMA_STRIDE} bytes, and one of these is "
+            f"{bad[0]} bytes"
+        )
     return ""
 
 

@@ -17,9 +17,10 @@ def check_on_tensors(module: ir.Module) -> None:
         results = [r for op in function.entry_block for r in op.operation.results]
         for value in filter(is_buffer, [*function.arguments, *results]):
             raise PassError(
-                f"expected tensors, got {value.type} (tiling makes the buffers, in shared and "
-                "tensor memory, and needs to know which op made each value); take tensors and "
-                "return the result: lower before bufferisation, not after it\n"
-                f"smallest accepted example: {SMALLEST_MATMUL}",
+                f"expected operands and results that are tensors, got {value.type} (the tiling "
+                "passes create the buffers in shared and tensor memory, and for that they need to "
+                "know which op made each value); run this pipeline before bufferisation, on "
+                "functions that take tensors and return the result\nsmallest accepted example: "
+                f"{SMALLEST_MATMUL}",
                 value.location,
             )

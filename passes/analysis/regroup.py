@@ -56,9 +56,10 @@ def _read(element: tc.ElementOp, groups: Groups) -> tuple[list[int], list[int]]:
     if read is None:
         raise match_failure(
             element,
-            "expected a tensor indexed by all dimensions of each group of the result, or by none "
-            f"of them, got dimensions {dims} of groups {[list(g) for g in groups]} (in a matrix "
-            "product each group is one index, of a row or of a column); broadcast it to all",
+            "expected a tensor indexed by all dimensions of each group of the result's "
+            f"dimensions, or by none of that group, got dimensions {dims} for groups "
+            f"{[list(g) for g in groups]} (in a matrix product each group becomes one index, of a "
+            "row or of a column); broadcast the tensor to all dimensions of the group",
         )
     sizes = [prod(shape[element.dims.index(dim)] for dim in groups[number]) for number in read]
     return sizes, read

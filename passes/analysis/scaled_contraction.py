@@ -84,7 +84,10 @@ def other_scales(op: ir.OpView) -> str:
         return ""
     if not others or not {*kinds} <= {*others, *FP8, "f32"}:
         return ""
-    return f"its scales are of {others[0]}, and tensor cores apply {' or '.join(SCALE_TYPES)}"
+    return (
+        f"its scales are of {others[0]}, but tensor cores apply only scales of "
+        f"{' or '.join(SCALE_TYPES)}"
+    )
 
 
 def recognise(op: ir.OpView) -> ScaledMatmul:
@@ -97,11 +100,14 @@ def recognise(op: ir.OpView) -> ScaledMatmul:
     axes = [[] if n in shuffled else _axes(m) for n, m in enumerate(maps)]
     out = [loop for loop, _ in axes[-1]]
     if any(divisor != 1 for _, divisor in axes[-1]) or len(set(out)) != len(out):
-        raise Mismatch(f"expected the output indexed by distinct loops, got {maps[-1]}")
+        raise Mismatch(
+            f"expected each dimension of the output to be indexed by its own loop, got {maps[-1]}"
+        )
     sums = sorted(set(range(maps[0].n_dims)) - set(out))
     if len(sums) not in (1, 2):
         raise Mismatch(
-            f"expected one summed loop (k) or two (the block of k and k within it), got {len(sums)}"
+            "expected one summed loop (k), or two summed loops (the block of k and the position "
+            f"within it), got {len(sums)}"
         )
 
     def factor(n: int) -> Factor:
@@ -119,9 +125,9 @@ def recognise(op: ir.OpView) -> ScaledMatmul:
     rest = [f for f in factors if f not in elements and f not in scales]
     if len(elements) != 2 or len(scales) != 2 or any(axes[n] for n, _, _ in rest):
         raise Mismatch(
-            "expected two operands over all of k, scales over its blocks (k floordiv 16, or a loop "
-            f"over blocks) for each, and global scales that are tensor<f32>, got maps "
-            f"{', '.join(map(str, maps))}"
+            "expected five kinds of inputs: two operands indexed by all of k, a tensor of scales "
+            "for each, indexed by blocks of k (k floordiv 16, or a loop over blocks), and global "
+            f"scales of type tensor<f32>; got maps {', '.join(map(str, maps))}"
         )
     for n, rows, _ in (*elements, *scales):
         if shared := [divisor for _, divisor in rows if divisor != 1]:
@@ -131,8 +137,9 @@ def recognise(op: ir.OpView) -> ScaledMatmul:
         order = [loop for loop, _ in axes[n]]
         if order != [*(loop for loop, _ in rows), *(loop for loop, _ in inner)]:
             raise Mismatch(
-                f"expected k innermost in every operand (blocks lie along rows), got {maps[n]}; "
-                "transpose and quantise the operand along k"
+                "expected k to be the innermost dimension of every operand, as blocks of elements "
+                f"with one scale lie along rows, got {maps[n]}; transpose the operand and "
+                "quantise it along k"
             )
     a, b = _pair(out, elements, scales, maps)
     alpha = tuple(n for n, _, _ in rest)
@@ -142,10 +149,11 @@ def recognise(op: ir.OpView) -> ScaledMatmul:
 def _shared_scale(affine_map: ir.AffineMap, rows: int) -> str:
     """The message for elements or scales that several rows have in common."""
     return (
-        f"expected a scale of its own for every row, got one for {rows} rows ({affine_map}): the "
-        "tensor core scales each row of A, and each column of B, by a factor for every block of k "
-        "(PTX ISA 9.7.16.10.7; 128 rows by 4 blocks is how the factors are stored, not what one "
-        f"covers); repeat each scale {rows} times, or quantise rows by themselves"
+        f"expected each row to have its own scale, got one for {rows} rows ({affine_map}): for "
+        "every block of k the tensor core multiplies each row of A, and each column of B, by its "
+        "own factor (PTX ISA 9.7.16.10.7; 128 rows by 4 blocks is the layout in which factors are "
+        f"stored, not the elements that share a factor); repeat each scale {rows} times, or "
+        "quantise every row by itself"
     )
 
 
@@ -189,8 +197,8 @@ def _blocked(
                     elements.remove(factor)
                     return [*rows, (inner[0][0], step)]
     raise Mismatch(
-        "expected loops and loops floordiv a constant, or scales in blocks of 128 x 4 as "
-        f"tc.scales_to_blocked makes them, got {affine_map} over {kind}"
+        "expected indices that are loops or a loop floordiv a constant, or scales in blocks of "
+        f"128 x 4 as tc.scales_to_blocked makes them, got {affine_map} for {kind}"
     )
 
 
@@ -206,7 +214,10 @@ def _axes(affine_map: ir.AffineMap) -> list[Axis]:
         ):
             found.append((e.lhs.position, e.rhs.value))
         else:
-            raise Mismatch(f"expected loops and loops floordiv a constant, got {e} in {affine_map}")
+            raise Mismatch(
+                f"expected indices that are loops or a loop floordiv a constant, got {e} in "
+                f"{affine_map}"
+            )
     return found
 
 
@@ -216,13 +227,17 @@ def _block(
     """Values of k per scale."""
     inner = [tuple(factor[2]) for factor in (*elements, *scales)]
     if inner[0] != inner[1] or inner[2] != inner[3]:
-        raise Mismatch("expected one block size, and the same split of k in both operands, got two")
+        raise Mismatch(
+            "expected one block size, and k divided into blocks in the same way in both "
+            "operands, got two different divisions"
+        )
     if len(sums) == 1:
         return inner[2][0][1]
     (block_loop, divisor), (order_block, order_k) = inner[2][0], [loop for loop, _ in inner[0]]
     if divisor != 1 or block_loop != order_block or order_block == order_k:
         raise Mismatch(
-            "expected scales indexed by the loop over blocks, not by the loop within a block"
+            "expected scales to be indexed by the loop over blocks of k, got the loop within a "
+            "block as their index"
         )
     return int(op.operation.operands[elements[0][0]].type.shape[-1])
 
@@ -237,8 +252,8 @@ def _pair(
         mine = [n for n, of, _ in scales if tuple(loop for loop, _ in of) == loops]
         if len(mine) != 1:
             raise Mismatch(
-                f"expected one tensor of scales over the rows of each operand, got {len(mine)} "
-                f"for the operand with map {maps[number]}"
+                "expected one tensor of scales, indexed by the rows, for each operand, got "
+                f"{len(mine)} for the operand with map {maps[number]}"
             )
         found.append(BlockScaledOperand(number, mine[0], loops))
     for a, b in (found, found[::-1]):
@@ -248,8 +263,9 @@ def _pair(
         if a.rows and len(batch) < 2 and a.rows != b.rows and (matrix or vector):
             return a, b
     raise Mismatch(
-        "expected out[m, n] of a[m, k] and b[n, k], or out[m] of a[m, k] and b[k], all with a "
-        f"leading batch or none, got {', '.join(map(str, maps))}; transpose the result"
+        "expected a product out[m, n] of a[m, k] and b[n, k], or out[m] of a[m, k] and b[k], with "
+        f"a leading batch index in all of them or in none, got {', '.join(map(str, maps))}; "
+        "transpose the result"
     )
 
 
@@ -258,7 +274,10 @@ def _check_body(op: ir.OpView, inputs: int) -> None:
     (yielded,) = list(block)[-1].operands
     kind = str(block.arguments[inputs].type)
     if kind != "f32":
-        raise Mismatch(f"expected an f32 accumulator, got {kind} (the tensor core sums in f32)")
+        raise Mismatch(
+            f"expected an f32 accumulator, got {kind} (the tensor core sums block-scaled "
+            "products in f32)"
+        )
     sums = _operands(yielded, "arith.addf")
     terms = [v for v in sums or [] if v != block.arguments[inputs]]
     if len(terms) != 1:
@@ -268,7 +287,8 @@ def _check_body(op: ir.OpView, inputs: int) -> None:
     found = sorted(_factors(terms[0], block))
     if found != list(range(inputs)):
         raise Mismatch(
-            f"expected each input to be a factor once, got factors {found} of {inputs} inputs"
+            f"expected the product to have each of the {inputs} inputs as a factor exactly once, "
+            f"got {found} factors"
         )
 
 
@@ -283,13 +303,16 @@ def _factors(value_: ir.Value, block: ir.Block) -> list[int]:
     if isinstance(value_, ir.BlockArgument):
         if value_.owner == block:
             return [value_.arg_number]
-        raise Mismatch("expected factors that are elements of the inputs, got another value")
+        raise Mismatch(
+            "expected factors that are elements of the inputs, got another value, such as a "
+            "constant"
+        )
     name = value_.owner.name
     operands = list(value_.owner.operands)
     if str(value_.type) != "f32":
         raise Mismatch(
-            f"expected products and conversions in f32, got {value_.type} ({name}): 16-bit "
-            "products would be rounded where the tensor core's are not"
+            f"expected products and conversions in f32, got {name} of type {value_.type}: "
+            "products in 16 bits would be rounded, and the tensor core rounds none"
         )
     if name == "arith.scaling_extf" and str(operands[1].type) != "f8E8M0FNU":
         raise Mismatch(
@@ -306,14 +329,21 @@ def types_problem(op: ir.OpView, found: ScaledMatmul) -> str:
     kinds = [str(operand.type.element_type) for operand in op.operation.operands]
     for operand in (found.a, found.b):
         if kinds[operand.elements] not in ELEMENT_BITS:
-            return f"expected elements of {', '.join(ELEMENT_BITS)}, got {kinds[operand.elements]}"
+            return (
+                f"expected elements of {', '.join(ELEMENT_BITS)}, got "
+                f"{kinds[operand.elements]} (tensor cores apply block scales to no others)"
+            )
         if kinds[operand.scales] not in SCALE_TYPES:
             return (
                 f"expected scales of {' or '.join(SCALE_TYPES)}, got {kinds[operand.scales]} "
-                "(tensor cores apply no others); multiply the elements by them in an op of its "
-                "own, rounded to f16 or bf16, before a plain product"
+                "(tensor cores apply no other scales); multiply the elements by the scales in a "
+                "separate op, round the result to f16 or bf16, and pass it to a plain product"
             )
     wrong = next((kinds[n] for n in found.globals if kinds[n] != "f32"), None)
     if wrong:
         return f"expected global scales of f32, got {wrong}"
-    return "" if len(found.globals) < 3 else "expected two global scales at most, got more"
+    return (
+        ""
+        if len(found.globals) < 3
+        else "expected at most two global scales, one for each operand, got more"
+    )

@@ -32,11 +32,11 @@ def check_stored_scales(function: func.FuncOp) -> None:
             if kind in SCALE_TYPES:
                 raise match_failure(
                     division.opview,
-                    f"expected elements of {_element(op)} divided by their scale as stored, got "
-                    f"its value before arith.truncf to {kind}: the next product multiplies by the "
-                    f"stored scale, from which the unrounded one differs by {MOVED[kind]}, an "
-                    "error in every element of the block; divide by arith.extf of the truncated "
-                    "scale, or take tc.quantise_blocks",
+                    f"expected elements of {_element(op)} that are divided by their scale as it "
+                    f"is stored, got a division by its value before arith.truncf to {kind}: the "
+                    "next product multiplies by the stored scale, and the unrounded scale differs "
+                    f"from it by {MOVED[kind]}, which is an error in every element of the block; "
+                    "divide by arith.extf of the truncated scale, or use tc.quantise_blocks",
                 )
 
 

@@ -83,23 +83,25 @@ def fold_pads(op: ir.OpView, number: int, smallest: str) -> Padding:
         if len(pad.operands) != 1:
             raise match_failure(
                 pad,
-                "expected constant padding, got sizes known only at run time (the tile "
-                "coordinates of TMA loads carry the padding); make low and high static",
+                "expected constant padding, got amounts known only at run time (TMA loads pad by "
+                "their tile coordinates, which are computed from constants); make low and high of "
+                "tensor.pad static",
                 smallest,
             )
         (yielded,) = list(pad.regions[0].blocks[0])[-1].operands
         if not is_positive_zero(yielded):
             raise match_failure(
                 pad,
-                f"expected padding with 0.0, got {describe(yielded)} (TMA fills with zeros "
-                "what is outside the tensor); pad in an op of its own before this function",
+                f"expected padding with 0.0, got {describe(yielded)} (TMA fills the elements "
+                "outside a tensor with zeros); pad in a separate function before this one",
                 smallest,
             )
         if len(list(source.uses)) != 1:
             raise match_failure(
                 pad,
-                "expected tensor.pad with one use, got more (it is folded into the "
-                "contraction); repeat it for the other use",
+                "expected each result of tensor.pad to be read once, got more than one read (the "
+                "padding becomes part of the contraction that reads it); repeat the tensor.pad "
+                "for the other reads",
                 smallest,
             )
         for sums, name in ((low, "static_low"), (high, "static_high")):
@@ -132,8 +134,8 @@ def zero_accumulator_ops(op: ir.OpView, smallest: str) -> list[ir.Operation]:
         if not isinstance(target, ir.BlockArgument) and not is_op(target, "tensor.empty"):
             raise match_failure(
                 init.owner,
-                "expected linalg.fill into tensor.empty or a function argument, got the result of "
-                f"{target.owner.name}",
+                "expected the accumulator to be linalg.fill into tensor.empty or into a function "
+                f"argument, got the result of {target.owner.name}",
                 smallest,
             )
         return [init.owner]
@@ -143,8 +145,8 @@ def zero_accumulator_ops(op: ir.OpView, smallest: str) -> list[ir.Operation]:
     raise match_failure(
         op,
         f"expected an accumulator that is linalg.fill with 0.0, got {got} (the first mma of a "
-        "tile replaces what tensor memory holds); fill with zero and add the other term in a later "
-        "function",
+        "tile overwrites the accumulator in tensor memory, so it starts from zero); fill with "
+        "zero, and add the other term in a later function",
         smallest,
     )
 
@@ -156,7 +158,8 @@ def find_tail(op: ir.OpView, smallest: str) -> Tail:
     if len(uses) != 1:
         raise match_failure(
             op,
-            f"expected one use of the result, got {len(uses)} (a kernel writes one output)",
+            f"expected the result of the contraction to be read once, got {len(uses)} reads (a "
+            "kernel writes one output)",
             smallest,
         )
     user = uses[0].owner
@@ -171,9 +174,9 @@ def find_tail(op: ir.OpView, smallest: str) -> Tail:
     else:
         raise match_failure(
             user,
-            "expected the result to be returned or rounded with arith.truncf, got "
-            f"{user.name} (fuse-epilogue fuses other ops, in pipelines whose kernels have "
-            "epilogues); put it into another function",
+            "expected the result of the contraction to be returned, or rounded with arith.truncf, "
+            f"got {user.name} (the pass fuse-epilogue fuses other ops, in pipelines whose kernels "
+            f"have epilogues); move {user.name} to another function",
             smallest,
         )
     mode = arith.RoundingMode.to_nearest_even
@@ -184,7 +187,7 @@ def find_tail(op: ir.OpView, smallest: str) -> Tail:
     if element not in RESULT_TYPES or mode != arith.RoundingMode.to_nearest_even:
         raise match_failure(
             user,
-            f"expected rounding to nearest even to f16 or bf16, got {element} {mode}",
+            f"expected rounding to f16 or bf16, to nearest even, got {element} {mode}",
             smallest,
         )
     return Tail(final, [user.operation], _kept(final))
@@ -219,15 +222,17 @@ def _elementwise_rounding(generic: ir.OpView, smallest: str) -> ir.Operation:
     if not truncates or len(maps) != 2 or maps[0] != maps[1] or not maps[0].is_permutation:
         raise match_failure(
             generic,
-            "expected the linalg.generic after the contraction to be elementwise "
-            "arith.truncf with identity maps, got another one (fuse-epilogue fuses it, where "
-            "kernels have epilogues); put it into a function of its own",
+            "expected the linalg.generic after the contraction to be an elementwise arith.truncf "
+            "with identity maps, got another computation (the pass fuse-epilogue fuses it, in "
+            "pipelines whose kernels have epilogues); move it to a function of its own",
             smallest,
         )
     if not is_op(generic.operands[1], "tensor.empty"):
         got = describe(generic.operands[1])
         raise match_failure(
-            generic, f"the rounded result must be written to a tensor.empty, got {got}", smallest
+            generic,
+            f"expected the rounded result to be written to a tensor.empty, got {got}",
+            smallest,
         )
     return body[0].operation
 
@@ -248,13 +253,15 @@ def check_rest(
         if op.operation not in used and op.operation.name not in ("arith.constant", "tensor.empty"):
             raise match_failure(
                 op,
-                f"expected only {expected}, got {op.operation.name}; put it into another function",
+                f"expected a function with only {expected}, got {op.operation.name}; move it to "
+                "another function",
                 smallest,
             )
     returned = list(ops[-1].operands)
     if returned != results:
         raise match_failure(
             ops[-1],
-            f"expected the function to return the contraction's result, got {len(returned)} values",
+            "expected the function to return the contraction's result only, got "
+            f"{len(returned)} values",
             smallest,
         )

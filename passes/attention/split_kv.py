@@ -68,7 +68,8 @@ class SplitKv(Pass):
     def __post_init__(self) -> None:
         if self.parts < 0:
             raise InputError(
-                f"expected split-kv of at least 1, or 0 to choose, got {self.parts}; leave it out"
+                "split-kv, the number of parts of the keys, must be at least 1, or 0 to choose "
+                f"it, got {self.parts}; leave it out"
             )
 
     def run(self, module: ir.Module) -> None:
@@ -82,8 +83,9 @@ class SplitKv(Pass):
                 if self.parts:
                     raise match_failure(
                         op,
-                        f"expected no split-kv with sequences, got {self.parts}: their parts would "
-                        "end at different keys; leave it out",
+                        "split-kv is not available for sequences of different lengths, got "
+                        f"{self.parts}: a part would end at a different key in each sequence; "
+                        "leave it out",
                     )
                 continue
             unit = self.keys or UNIT
@@ -145,8 +147,9 @@ def _split(op: tc.AttentionOp, part: int) -> None:
         )
     remark(
         made.opview,
-        f"keys in {parts} parts of {part}: {parts} times the CTAs, and a workspace of "
-        f"{4 * sum(prod(kind.shape) for kind in kinds)} bytes, written and read once",
+        f"the keys are divided into {parts} parts of {part}: {parts} times as many CTAs, and a "
+        f"workspace of {4 * sum(prod(kind.shape) for kind in kinds)} bytes that is written and "
+        "read once",
     )
     op.out.replace_all_uses_with(combined.out)
     op.lse.replace_all_uses_with(combined.lse)

@@ -135,23 +135,25 @@ class TileAttention(Pass):
         legal = sorted({*MAPS, *TILES.values})
         if self.rows not in (0, *legal):
             raise InputError(
-                f"expected rows to be one of {', '.join(map(str, legal))}, or 0 to choose, got "
-                f"{self.rows}: a warpgroup has 64, and an SM registers for three; tensor memory "
-                "has a lane for each of 128, and columns for two tiles; take rows=128"
+                f"rows, the queries of a tile, must be one of {', '.join(map(str, legal))}, or 0 "
+                f"to choose it, got {self.rows}: with wgmma a warpgroup computes 64 rows, and the "
+                "registers of an SM suffice for three warpgroups; with tcgen05 a tile has 128 "
+                "rows, one for each lane of tensor memory, whose columns suffice for two tiles; "
+                "take rows=128"
             )
         if self.keys < 0 or self.keys % 16:
             raise InputError(
-                f"expected keys to be a multiple of 16 (K of the second product), or 0 to choose, "
-                f"got {self.keys}; take keys=128"
+                "keys, those of a step, must be a multiple of 16 (K of the second product), or 0 "
+                f"to choose it, got {self.keys}; take keys=128"
             )
         if self.ctas < 0:
             raise InputError(
-                f"expected ctas of at least 1, or 0 to choose, got {self.ctas}; leave it out"
+                f"ctas must be at least 1, or 0 to choose it, got {self.ctas}; leave it out"
             )
         if self.tau != -1 and not 0 <= self.tau <= 15:
             raise InputError(
-                f"expected tau from 0 to 15, got {self.tau}: exponentials up to 2^tau have to be "
-                "numbers of f16; take tau=8, or -1 to choose"
+                f"tau must be from 0 to 15, got {self.tau}: the exponentials reach 2^tau, and f16 "
+                "has to hold them; take tau=8, or -1 to choose it"
             )
 
         if self.store not in STORES:
@@ -160,8 +162,9 @@ class TileAttention(Pass):
             )
         if self.polynomial not in range(0, PERIOD + 1, 2):
             raise InputError(
-                f"expected polynomial to be an even number of every {PERIOD} keys, "
-                f"got {self.polynomial}: an instruction computes two; take polynomial=4"
+                f"polynomial, the exponentials of every {PERIOD} keys that FMAs compute, must be "
+                f"an even number, got {self.polynomial}: an instruction computes two; take "
+                "polynomial=4"
             )
 
     def run(self, module: ir.Module) -> None:
@@ -183,14 +186,15 @@ class TileAttention(Pass):
         if self.polynomial:
             raise match_failure(
                 source.op,
-                f"expected no polynomial for {target}, got {self.polynomial}: "
-                "tc.exp_fragment, on scores in registers, computes none; leave it out",
+                f"polynomial is not available for {target}, got {self.polynomial}: on this target "
+                "scores are in registers, and tc.exp_fragment computes their exponentials without "
+                "polynomials; leave it out",
             )
         if self.store != STORES[0]:
             raise match_failure(
                 source.op,
-                f"expected no store for {target}, got {self.store}: fragments of sums are stored "
-                "by threads; leave it out",
+                f"store is not available for {target}, got {self.store}: on this target threads "
+                "store the sums from their registers; leave it out",
             )
         tile_by_warpgroups(source, heads, blocks, softmax, self.ctas, target)
 
@@ -203,14 +207,15 @@ class TileAttention(Pass):
         if rows not in TILES:
             raise match_failure(
                 source.op,
-                f"expected rows to be {TILES} for {target}, got {rows}: tensor memory has "
-                f"{ROWS} lanes, one for each query of a tile; leave it out",
+                f"rows must be {TILES} for {target}, got {rows}: tensor memory has {ROWS} lanes, "
+                "one for each query of a tile; leave it out",
             )
         if self.ctas and rows > ROWS:
             raise match_failure(
                 source.op,
-                f"expected no ctas with rows={rows}, got {self.ctas}: the next scores would have "
-                "the columns in which a softmax leaves sums for the epilogue; take rows=128",
+                f"ctas is not available with rows={rows}, got {self.ctas}: the scores of the next "
+                "tile would overwrite the columns of tensor memory that keep the softmax sums for "
+                "the epilogue; take rows=128",
             )
         blocks = heads.blocks(rows, keys)
         softmax = replace(self._softmax(source), polynomial=self.polynomial)
@@ -218,8 +223,9 @@ class TileAttention(Pass):
         if staged and heads.sequences:
             raise match_failure(
                 source.op,
-                "expected store=direct with sequences, got tma: a box has as many rows at the end "
-                "of a sequence, and would overwrite those of the next one; leave it out",
+                "expected store=direct with sequences of different lengths, got store=tma: a TMA "
+                "box always has the same number of rows, so at the end of a sequence it would "
+                "overwrite rows of the next one; leave it out",
             )
         tile_in_tensor_memory(source, heads, blocks, softmax, staged, self.ctas, target)
 
@@ -231,34 +237,39 @@ class TileAttention(Pass):
         if not chosen and self.tau:
             raise match_failure(
                 op,
-                f"expected tau of 0 for operands of 8 bits, got {self.tau}: exponentials of "
-                f"{op.powers} are up to 2^{LIFT}, and 448 is its largest number; leave it out",
+                f"tau must be 0 for operands of 8 bits, got {self.tau}: the exponentials in "
+                f"{op.powers} already reach 2^{LIFT}, and the largest number of that type is 448; "
+                "leave it out",
             )
         return Softmax(scale, 0.0, lift=LIFT, times=op.out_factor)
 
 
 def _check_keys(source: Source, keys: int, legal: Legal) -> None:
     if keys not in legal:
-        raise match_failure(source.op, f"expected keys to be {legal}, got {keys} ({legal.source})")
+        raise match_failure(
+            source.op, f"keys must be {legal}, got {keys} ({legal.source}); leave it out"
+        )
     step = MMA_K_BYTES // tc.element_bytes(ir.Type.parse(source.op.powers))
     if keys % step:
         raise match_failure(
             source.op,
-            f"expected keys to be a multiple of {step}, K of an instruction, got {keys}; take "
+            f"keys must be a multiple of {step}, the K of one instruction, got {keys}; take "
             "keys=64",
         )
     if isinstance(source.op, tc.BlockScaledAttentionOp) and keys % ROWS_PER_COLUMN:
         raise match_failure(
             source.op,
-            f"expected keys to be a multiple of {ROWS_PER_COLUMN} with scales, got {keys}: 32 rows "
-            "share a column of factors (PTX ISA 9.7.16.10.7); take keys=64",
+            f"keys must be a multiple of {ROWS_PER_COLUMN} for block-scaled operands, got {keys}: "
+            "in tensor memory 32 rows share a column of scale factors (PTX ISA 9.7.16.10.7); take "
+            "keys=64",
         )
     part = source.op.key_part
     if part is not None and part % keys:
         raise match_failure(
             source.op,
-            f"expected a key_part of whole blocks of {keys} keys, got {part}: TMA loads "
-            "a block as one box, which must be in one part; take keys that divide it",
+            f"key_part, the keys of a part, must be a multiple of the {keys} keys of a step, got "
+            f"{part}: TMA loads the keys of a step as one box, which must not reach into the next "
+            "part; take a number of keys that divides key_part",
         )
 
 
@@ -276,9 +287,10 @@ def _sources(module: ir.Module) -> list[Source]:
         if len(ops) != 2 or returned not in ([op.out], [op.out, op.lse]):
             raise match_failure(
                 op,
-                "tile-attention expected a function of one tc.attention of arguments, or of slices "
-                "and transposes of them that a tensor map has, which returns its results, got "
-                f"{', '.join(each.operation.name for each in ops)}; use the pipeline layers",
+                "expected a function with one tc.attention that returns its results, and whose "
+                "operands are arguments, or slices and transposes of arguments that a tensor map "
+                f"can describe, got {', '.join(each.operation.name for each in ops)}; use the "
+                "pipeline layers, which makes such functions",
             )
         found.append(Source(function, op))
     return found

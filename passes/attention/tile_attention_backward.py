@@ -89,13 +89,14 @@ class TileAttentionBackward(Pass):
     def __post_init__(self) -> None:
         if self.rows not in (0, *MAPS):
             raise InputError(
-                f"expected rows to be one of {', '.join(map(str, MAPS))}, or 0 to choose, got "
-                f"{self.rows}: a warpgroup has 64, and an SM registers for three; take rows={ROWS}"
+                f"rows, the queries of a tile, must be one of {', '.join(map(str, MAPS))}, or 0 "
+                f"to choose it, got {self.rows}: a warpgroup computes 64 rows, and the registers "
+                f"of an SM suffice for three warpgroups; take rows={ROWS}"
             )
         if self.block < 0 or self.block % 16 or self.block and self.block not in WGMMA_N:
             raise InputError(
-                f"expected block to be a multiple of 16 (K of the second product) up to 256, or 0 "
-                f"to choose, got {self.block}; take block={BLOCK}"
+                "block, the keys of a step, must be a multiple of 16 (K of the second product) "
+                f"and at most 256, or 0 to choose it, got {self.block}; take block={BLOCK}"
             )
 
     def run(self, module: ir.Module) -> None:
@@ -107,8 +108,8 @@ class TileAttentionBackward(Pass):
                 if extents[name] not in BACKWARD_HEADS:
                     raise match_failure(
                         op,
-                        f"expected heads to be {BACKWARD_HEADS}, got {extents[name]} "
-                        f"({BACKWARD_HEADS.source}); pad them with zeros",
+                        f"head sizes must be {BACKWARD_HEADS}, got {extents[name]} "
+                        f"({BACKWARD_HEADS.source}); pad the heads with zeros",
                     )
             wgmma = TARGETS[target].wgmma
             wide = wgmma and op.of_queries and max(extents["d"], extents["e"]) <= NARROW_HEAD
@@ -120,7 +121,7 @@ class TileAttentionBackward(Pass):
             if of.blocks.rows != ROWS or of.blocks.keys not in KEYS:
                 raise match_failure(
                     op,
-                    f"expected rows to be {ROWS} and block to be {KEYS} for {target}, got "
-                    f"{of.blocks.rows} and {of.blocks.keys} ({KEYS.source}); leave them out",
+                    f"rows must be {ROWS} and block must be {KEYS} for {target}, got "
+                    f"{of.blocks.rows} and {of.blocks.keys} ({KEYS.source}); leave both out",
                 )
             tile_in_tensor_memory(source, of, target)

@@ -77,7 +77,7 @@ def _transpose(op: tc.AttentionOp) -> None:
         view = transpose(copy, inverse(order))
     remark(
         op,
-        f"copied values of 8 bits, keys innermost, by a separate launch: {tensor_bytes(stored)} "
-        "bytes, written and read once (wgmma sums over adjacent bytes only)",
+        "the values, of 8 bits, are copied with keys innermost by a separate launch, which writes "
+        f"{tensor_bytes(stored)} bytes that are read once (wgmma sums over adjacent bytes only)",
     )
     op.operands[2] = view

@@ -85,9 +85,9 @@ def _fold(op: tc.Conv2dOp) -> None:
     op.attributes["filter"] = ir.StringAttr.get("hwcf")
     remark(
         op,
-        f"all {shape.s} taps of a filter row are loaded at once, {shape.s * channels} elements of "
-        f"C = {channels}: {shape.r} steps instead of {shape.r * shape.s}; a separate kernel "
-        "writes the padding of rows into the input",
+        f"all {shape.s} taps of a filter row are loaded at once, as {shape.s * channels} adjacent "
+        f"elements (C = {channels}): {shape.r} steps of the main loop instead of "
+        f"{shape.r * shape.s}; a separate kernel first writes the input with its padding",
     )
     for old in unread:
         if not any(list(each.uses) for each in old.results):

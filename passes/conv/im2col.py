@@ -126,10 +126,11 @@ class Im2col(OfMatrices):
             else:
                 raise match_failure(
                     each,
-                    "expected an element of each pixel and channel, of each channel, or of all, "
-                    f"got dimensions {dims} of NHWC (on sm_90a pixels are rows of a matrix, in "
-                    "which images have no index); broadcast it to the shape of the result, or "
-                    "take target sm_100a",
+                    "expected a tensor with an element for each pixel and channel, for each "
+                    f"channel, or one for all, got dimensions {dims} of NHWC (on sm_90a the "
+                    "pixels of all images are the rows of one matrix, so a row has no image "
+                    "index); broadcast the tensor to the shape of the result, or take target "
+                    "sm_100a",
                     SMALLEST_CONV,
                 )
             tensors[each.tensor] = memory
@@ -195,27 +196,27 @@ def check_im2col(op: ir.OpView, shape: ConvShape) -> None:
         if corner not in TMA_CORNER[RANK]:
             raise match_failure(
                 op,
-                f"expected corners of the im2col box {TMA_CORNER[RANK]}, got {corners} from "
-                f"padding, filter and dilation ({TMA_CORNER[RANK].source}); pad in an op of "
-                "its own before this function",
+                f"the corners of the im2col box must be {TMA_CORNER[RANK]}, got {corners}, which "
+                f"follow from padding, filter and dilation ({TMA_CORNER[RANK].source}); pad in a "
+                "separate function before this one",
                 SMALLEST_CONV,
             )
     for name, stride in zip("hw", shape.strides):
         if stride not in TMA_ELEMENT_STRIDE:
             raise match_failure(
                 op,
-                f"expected strides {TMA_ELEMENT_STRIDE}, got {stride} along {name} (traversal "
-                f"stride of a tensor map, {TMA_ELEMENT_STRIDE.source}); drop unread pixels "
-                "before this function",
+                f"strides must be {TMA_ELEMENT_STRIDE}, got {stride} along {name} (traversal "
+                f"stride of a tensor map, {TMA_ELEMENT_STRIDE.source}); drop the pixels that are "
+                "not read in a function before this one",
                 SMALLEST_CONV,
             )
     for name, size, dilation in zip("hw", (shape.r, shape.s), shape.dilations):
         if (size - 1) * dilation not in TMA_OFFSET[RANK]:
             raise match_failure(
                 op,
-                f"expected distances between taps {TMA_OFFSET[RANK]}, got {(size - 1) * dilation} "
-                f"along {name} (offset of an im2col load, {TMA_OFFSET[RANK].source}); use a "
-                "smaller filter or dilation",
+                f"the first and the last tap of a filter must be {TMA_OFFSET[RANK]} pixels apart, "
+                f"got {(size - 1) * dilation} along {name} (offset of an im2col load, "
+                f"{TMA_OFFSET[RANK].source}); use a smaller filter or dilation",
                 SMALLEST_CONV,
             )
 
@@ -225,9 +226,9 @@ def check_parts(op: ir.OpView, shape: ConvShape) -> None:
     if shape.k_part is not None and not shape.has_equal_parts:
         raise match_failure(
             op,
-            f"expected k_part to be an equal share of the {shape.steps} steps of {shape.kc} "
-            f"channels, got {shape.k_part} (every CTA takes the same number of steps); take "
-            "split-conv-k",
+            f"k_part, the elements of K that a CTA sums, must divide the {shape.steps} steps of "
+            f"{shape.kc} channels into equal parts, got {shape.k_part} (every CTA executes the "
+            "same number of steps); let the pass split-conv-k choose it",
             SMALLEST_CONV,
         )
 
@@ -239,8 +240,9 @@ def check_filter_rows(op: ir.OpView, shape: ConvShape) -> None:
     if shape.k_part is not None and (shape.k_part % row or shape.r * row % shape.k_part):
         raise match_failure(
             op,
-            f"expected k_part to be an equal share of the {shape.r} filter rows of {row} elements, "
-            f"got {shape.k_part} (a step has all taps of a row); take split-conv-k{{rows=true}}",
+            f"k_part, the elements of K that a CTA sums, must divide the {shape.r} filter rows of "
+            f"{row} elements into equal parts, got {shape.k_part} (a step of the main loop "
+            "multiplies all taps of a filter row); let the pass split-conv-k{rows=true} choose it",
             SMALLEST_CONV,
         )
 
@@ -253,9 +255,10 @@ def check_cluster(op: ir.OpView, shape: ConvShape, cluster: ClusterShape) -> Non
     if cluster.n > 1:
         raise match_failure(
             op,
-            f"expected cluster={cluster.m}x1 with groups of channels, got {cluster}: CTAs along "
-            "the output channels compute different groups, which read different input channels; "
-            f"take cluster={cluster.m}x1",
+            f"expected cluster={cluster.m}x1 for a convolution with groups of channels, got "
+            f"cluster={cluster}: CTAs side by side along the output channels compute different "
+            "groups, which read different input channels, so they share no loads; take "
+            f"cluster={cluster.m}x1",
             SMALLEST_CONV,
         )
     step = filters_step(op, shape)
@@ -263,9 +266,10 @@ def check_cluster(op: ir.OpView, shape: ConvShape, cluster: ClusterShape) -> Non
         fewer = max(m for m in EXTENTS if shape.group_k % ClusterShape(m).multiple(step) == 0)
         raise match_failure(
             op,
-            f"expected cluster={fewer}x1 with groups of {shape.group_k} output channels, got "
-            f"{cluster}: {cluster.m} CTAs each load a part of a tile's filters, whole swizzle "
-            f"patterns of {step}, all of one group; take cluster={fewer}x1",
+            f"expected cluster={fewer}x1 for groups of {shape.group_k} output channels, got "
+            f"cluster={cluster}: {cluster.m} CTAs each load a part of a tile's filters, and each "
+            f"part must be a multiple of the {step} rows of a swizzle pattern, all of one group; "
+            f"take cluster={fewer}x1",
             SMALLEST_CONV,
         )
 
@@ -291,8 +295,8 @@ def choose_channels(options: ConvTiling, op: ir.OpView, shape: ConvShape) -> int
     if shape.groups > 1 and shape.group_k % (count * n_tile):
         raise match_failure(
             op,
-            f"expected n-tiles times n-tile to divide the {shape.group_k} output channels of a "
-            f"group, got {count} * {n_tile}: the tiles of a CTA read the same input channels; take "
+            f"n-tiles times n-tile must divide the {shape.group_k} output channels of a group, "
+            f"got {count} * {n_tile}: all tiles of a CTA multiply the same input channels; take "
             "n-tiles=1",
             SMALLEST_CONV,
         )

@@ -59,10 +59,11 @@ class LinearTiling(OutputTiling):
             if (outputs - 1) * stride >= size:
                 raise match_failure(
                     op,
-                    f"expected every output {name} to have an input {name} as anchor with "
-                    f"tiling=linear, got {outputs} of them at stride {stride} over {size}: the "
-                    "last is outside (padding makes the output larger than the input); take "
-                    "tiling=rows or tiling=packed",
+                    "tiling=linear identifies each output by the input pixel at its window's "
+                    f"corner, so every output {name} needs an input {name}; got {outputs} of them "
+                    f"at stride {stride} over {size}, the last of which is outside the input "
+                    "(padding makes the output larger than the input); take tiling=rows or "
+                    "tiling=packed",
                     SMALLEST_CONV,
                 )
         self.check_box(op, "linear", "pixels")

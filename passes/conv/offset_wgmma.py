@@ -53,16 +53,18 @@ def choose_walk(
     if shape.pixel_bytes % TMA_STRIDE.values[0]:
         raise match_failure(
             op,
-            "expected pixels as they are stored, got filter rows at once (a step has all taps of a "
-            "tile); take tile-conv-implicit-gemm, or leave out fold-filter-rows",
+            "expected an input whose pixels are stored with rows of a multiple of 16 bytes, got "
+            "whole filter rows as one pixel, as the pass fold-filter-rows makes them (a step of "
+            "this schedule multiplies all taps of a tile); take tile-conv-implicit-gemm, or leave "
+            "fold-filter-rows out",
             SMALLEST_CONV,
         )
     if is_promoted(shape.element):
         raise match_failure(
             op,
-            f"expected operands of f16, bf16, f32 or i8, got {shape.element} (a step has all taps "
-            "of a tile, and wgmma keeps 13 bits of its sums of e4m3 and e5m2); take "
-            "tile-conv-implicit-gemm, or widen the operands to f16",
+            f"expected operands of f16, bf16, f32 or i8, got {shape.element} (a step of this "
+            "schedule sums all taps of a tile in one accumulator, and wgmma keeps only 13 bits of "
+            "sums of e4m3 and e5m2); take tile-conv-implicit-gemm, or widen the operands to f16",
             SMALLEST_CONV,
         )
     multiple = cluster.multiple(filters_step(op, shape))
@@ -72,10 +74,10 @@ def choose_walk(
     if found is None:
         raise match_failure(
             op,
-            f"expected a step whose pixels and filter taps fit {SMEM_BYTES} bytes of shared memory "
-            f"and one im2col walk, got none for strides {list(shape.strides)}, dilations "
-            f"{list(shape.dilations)}, a {shape.r}x{shape.s} filter and "
-            f"n-tile={option or 'any'}; use a smaller n-tile or conv-implicit-gemm",
+            f"expected a tile whose pixels and filter taps fit {SMEM_BYTES} bytes of shared "
+            f"memory and one im2col load, got none for strides {list(shape.strides)}, dilations "
+            f"{list(shape.dilations)}, a {shape.r}x{shape.s} filter and n-tile={option or 'any'}; "
+            "use a smaller n-tile, or pipeline conv-implicit-gemm",
             SMALLEST_CONV,
         )
     return found

@@ -56,7 +56,7 @@ class PackedTiling(OutputTiling):
         shape, step = self.shape, self.classes.lane_step
         (sh, sw), (dh, dw) = shape.strides, shape.dilations
         furthest = (self.classes.column_step - 1) * sw + (len(self.classes.taps) - 1) * dw
-        way_out = "take tiling=rows, or conv-implicit-gemm"
+        way_out = "take tiling=rows, or pipeline conv-implicit-gemm"
         for what, legal, values in (
             ("traversal strides of the im2col walk", TMA_ELEMENT_STRIDE, [step, sh]),
             ("corners of the im2col box", TMA_CORNER[RANK], self.corners),
@@ -65,9 +65,9 @@ class PackedTiling(OutputTiling):
             if any(value not in legal for value in values):
                 raise match_failure(
                     op,
-                    f"expected {what} {legal} with tiling=packed, got {values} from strides "
-                    f"{[sh, sw]}, dilations {[dh, dw]}, padding and sizes ({legal.source}); "
-                    f"{way_out}",
+                    f"the {what} must be {legal} with tiling=packed, got {values}, which follow "
+                    f"from strides {[sh, sw]}, dilations {[dh, dw]}, padding and sizes "
+                    f"({legal.source}); {way_out}",
                     SMALLEST_CONV,
                 )
 

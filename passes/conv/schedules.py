@@ -77,7 +77,7 @@ class ConvSchedules:
             return ConvCandidate(
                 schedule,
                 None,
-                f"expected at most {room} bytes of shared memory a stage, got {least}",
+                f"a stage needs at least {least} bytes of shared memory, and there are {room}",
                 constants,
             )
         work = min(fitting, key=lambda w: Cost.of(w, constants).microseconds, default=None)
@@ -106,11 +106,12 @@ class ConvSchedules:
         chosen = str(self.ranked()[0])
         choices = {answer: str(each) for answer, each in self.choices().items()}
         lines = [
-            "where sources disagree on a constant (docs/reference/roofline.md), the choice under"
+            "sources disagree on some constants of the model (docs/reference/roofline.md); the "
+            "choice with each of their values:"
         ]
         lines += [f"  {answer}: {each}" for answer, each in choices.items() if each != chosen]
         same = [answer.partition(" ")[0] for answer, each in choices.items() if each == chosen]
-        return "\n".join([*lines, f"  {', '.join(same)}: the same"] if same else lines)
+        return "\n".join([*lines, f" {', '.join(same)}: the same choice"] if same else lines)
 
 
 def _n_tiles(shape: ConvShape) -> list[int]:

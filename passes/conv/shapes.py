@@ -176,9 +176,10 @@ class ConvShape:
         if self.c * self.element_bytes % MMA_K_BYTES:
             raise match_failure(
                 op,
-                f"expected groups whose channels are a multiple of {MMA_K_BYTES} bytes, got "
-                f"{self.c} of {self.element_bytes} bytes (an mma sums over {MMA_K_BYTES} bytes, "
-                "and would reach into the next group); pad each group with zeros",
+                f"expected groups whose input channels fill a multiple of {MMA_K_BYTES} bytes, "
+                f"got {self.c} channels of {self.element_bytes} bytes (an mma sums over "
+                f"{MMA_K_BYTES} bytes, and would otherwise reach into the next group); pad the "
+                "channels of each group with zeros",
             )
         if self.group_k % chosen == 0 and chosen % multiple == 0 and chosen in legal:
             return chosen
@@ -186,17 +187,17 @@ class ConvShape:
         widths = [n for n in some if self.group_k % n == 0 and n in legal]
         if widths and option == 0:
             return widths[-1]
-        what, why = f"divide those of a group, {self.group_k}", ""
+        what, why = f"divide the {self.group_k} output channels of a group", ""
         if multiple > 1:
-            what += f", and are a multiple of {multiple}"
-            why = ", and each CTA of a cluster loads a part of the filters"
+            what += f" and are a multiple of {multiple}"
+            why = ", and each CTA of a cluster loads an equal part of the filters"
         take = f"take n-tile={widths[-1]}, or " if widths else ""
         whole = max(legal.values[0], multiple)
         raise match_failure(
             op,
-            f"expected tiles of output channels that {what}, got {chosen} (all columns of an mma "
-            f"multiply the same input channels{why}); {take}pad each group with outputs of zeros "
-            f"to a multiple of {whole}",
+            f"expected tiles whose output channels {what}, got {chosen} (all columns of an mma "
+            f"multiply the same input channels{why}); {take}pad each group with zero output "
+            f"channels to a multiple of {whole}",
         )
 
     def filter_operand(self, w: ir.Value, n_tile: int, kc: int, parts: int = 1) -> TiledOperand:

@@ -82,7 +82,10 @@ class SplitConvK(Pass):
             return 1
         steps, _ = self._steps(ConvShape.of(op))
         if shape.c % shape.kc and not self.rows:
-            reason = f"of {shape.c} channels (a step has {shape.kc}, of one tap)"
+            reason = (
+                f"for {shape.c} channels (a step has {shape.kc} channels of one tap, and "
+                "these do not divide into whole steps)"
+            )
         if self.splits == 0:
             chooses = TARGETS[target].wgmma and not reason and not self.rows
             cluster = ClusterShape.parse(self.cluster)
@@ -92,7 +95,8 @@ class SplitConvK(Pass):
             whole = [n for n in range(2, steps + 1) if steps % n == 0]
             what = "filter rows" if self.rows else "steps"
             reason = (
-                f"or one of {', '.join(map(str, whole))} (parts of the {steps} {what} are equal)"
+                f"or one of {', '.join(map(str, whole))} (all parts must have the same number of "
+                f"the {steps} {what})"
             )
         if self.splits > 1 and reason:
             raise match_failure(

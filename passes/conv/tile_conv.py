@@ -18,10 +18,12 @@ from tcir.passmanager.remarks import remark
 from tcir.target import TARGETS
 
 UNSETTLED = (
-    "halo=refresh is no candidate: it rests on answers about the hardware that no document "
-    "settles; conv-shift-reuse{halo=refresh} asks for it"
+    "halo=refresh is not considered, because it relies on hardware behaviour that no document "
+    "specifies; conv-shift-reuse{halo=refresh} selects it"
 )
-NO_SHIFT = "conv-shift-reuse is no candidate: it needs tensor memory"
+NO_SHIFT = (
+    "conv-shift-reuse is not considered: it needs tensor memory, which this target does not have"
+)
 
 
 @register_pass

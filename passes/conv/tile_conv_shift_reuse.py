@@ -152,8 +152,9 @@ class TileConvShiftReuse(ConvTiling):
                 raise match_failure(
                     source.op,
                     f"expected store=direct with dilation {tiling.shape.dilations[1]} along the "
-                    f"width, got tma: outputs of a sub-partition are {tiling.classes.column_step} "
-                    "apart, and a box has no gaps; leave store out",
+                    "width, got store=tma: the outputs of a sub-partition are "
+                    f"{tiling.classes.column_step} columns apart, and a TMA box has no gaps; "
+                    "leave store out",
                     SMALLEST_CONV,
                 )
             return partial(lane_store, source, None, results)
@@ -179,8 +180,8 @@ class TileConvShiftReuse(ConvTiling):
             if getattr(self, option) not in known:
                 raise match_failure(
                     op,
-                    f"expected {option}={' or '.join(known)}, got {getattr(self, option)} (not "
-                    f"in this version); leave {option} out",
+                    f"{option} must be {' or '.join(known)}, got {getattr(self, option)} (this "
+                    f"version has no other); leave {option} out",
                 )
         classes = ShiftClasses.of(shape, self.halo == "refresh")
         legal.check(legal.options_of(self), op)
@@ -188,9 +189,9 @@ class TileConvShiftReuse(ConvTiling):
         if classes.halo >= QUARTER_LANES:
             raise match_failure(
                 op,
-                f"expected filters at most {QUARTER_LANES * len(classes.taps)} wide, got "
-                f"S={shape.s} (every tap of a class after its first loses one of a sub-partition's "
-                f"{QUARTER_LANES} lanes); use conv-implicit-gemm",
+                f"expected a filter at most {QUARTER_LANES * len(classes.taps)} wide, got "
+                f"S={shape.s} (each shift to the next tap makes one of a sub-partition's "
+                f"{QUARTER_LANES} lanes useless); use pipeline conv-implicit-gemm",
                 SMALLEST_CONV,
             )
         kc = SWIZZLE_SPANS["128B"] // shape.element_bytes
@@ -198,8 +199,8 @@ class TileConvShiftReuse(ConvTiling):
             raise match_failure(
                 op,
                 f"expected groups of a multiple of {kc} channels with halo=refresh, got {shape.c} "
-                "(its boxes have 128 bytes of channels, and would reach into the next group); "
-                "use halo=mask",
+                "(TMA boxes have 128 bytes of channels, and would reach into the next group); use "
+                "halo=mask",
             )
         tiling = (WideTiling if wide else TILINGS[self.tiling])(shape, classes)
         tiling.check(op)

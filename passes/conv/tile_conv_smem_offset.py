@@ -113,9 +113,10 @@ class TileConvSmemOffset(ConvTiling):
             raise match_failure(
                 op,
                 f"expected 128 outputs whose pixels and filter taps fit {SMEM_BYTES - staged} "
-                f"bytes of shared memory and boxes of 256 pixels, got none for strides "
+                "bytes of shared memory and TMA boxes of 256 pixels, got none for strides "
                 f"{list(shape.strides)}, dilations {list(shape.dilations)}, a {shape.r}x{shape.s} "
-                f"filter and n-tile={n_tile}; use a smaller n-tile or conv-implicit-gemm",
+                f"filter and n-tile={n_tile}; use a smaller n-tile, or pipeline "
+                "conv-implicit-gemm",
                 SMALLEST_CONV,
             )
         return plan

@@ -94,10 +94,10 @@ class OutputTiling(ABC):
             stride, dilation = self.shape.strides[1], self.shape.dilations[1]
             raise match_failure(
                 op,
-                f"expected lanes at most 8 input columns apart with tiling={tiling}, got {apart} "
-                f"(stride {stride} and dilation {dilation} along the width: least common multiple; "
-                f"32 lanes would be a box of {box} {what}, and boxes are {TMA_BOX}, "
-                f"{TMA_BOX.source}); use conv-implicit-gemm",
+                f"lanes must be at most 8 input columns apart with tiling={tiling}, got {apart}, "
+                f"the least common multiple of stride {stride} and dilation {dilation} along the "
+                f"width: 32 lanes would need a box of {box} {what}, and TMA boxes are {TMA_BOX} "
+                f"({TMA_BOX.source}); use pipeline conv-implicit-gemm",
                 SMALLEST_CONV,
             )
 

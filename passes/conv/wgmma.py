@@ -142,7 +142,7 @@ def check_product(op: tc.Conv2dOp, shape: ConvShape, option: int, multiple: int 
         raise match_failure(
             op,
             f"expected a filter of {shape.element} with its input channels innermost, got layout "
-            "hwcf (wgmma transposes elements of 16 bits only, PTX ISA 9.7.15.5.1.2); take "
+            "hwcf (wgmma can transpose elements of 16 bits only, PTX ISA 9.7.15.5.1.2); use "
             "linalg.conv_2d_nhwc_fhwc, or pipeline conv-implicit-gemm for sm_100a",
             SMALLEST_CONV,
         )

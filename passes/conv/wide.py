@@ -64,10 +64,10 @@ class WideTiling(OutputTiling):
         if step not in legal:
             raise match_failure(
                 op,
-                f"expected lanes {legal} input columns apart with halo-load=w128, got {step} "
-                f"(stride {self.shape.strides[1]} and dilation {self.shape.dilations[1]} along the "
-                f"width: least common multiple; the traversal stride is {legal}, {legal.source}); "
-                "use conv-implicit-gemm",
+                f"lanes must be {legal} input columns apart with halo-load=w128, got {step}, the "
+                f"least common multiple of stride {self.shape.strides[1]} and dilation "
+                f"{self.shape.dilations[1]} along the width (it becomes the traversal stride, "
+                f"which is {legal}, {legal.source}); use pipeline conv-implicit-gemm",
                 SMALLEST_CONV,
             )
 

@@ -218,8 +218,8 @@ def test_breaks_are_caught(
 @pytest.mark.parametrize(
     ("case", "target", "message"),
     [
-        (Gradient(d=40), "sm_90a", "heads to be .*, got 40"),
-        (Gradient(d=256), "sm_100a", "heads to be .*, got 256"),
+        (Gradient(d=40), "sm_90a", "head sizes must be .*, got 40"),
+        (Gradient(d=256), "sm_100a", "head sizes must be .*, got 256"),
     ],
 )
 def test_refusals(case: Gradient, target: str, message: str) -> None:

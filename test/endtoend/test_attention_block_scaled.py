@@ -299,7 +299,11 @@ def test_columns_of_tensor_memory(case: Scaled, ctas: int) -> None:
         (TARGET, Scaled(e=40), "a multiple of 16 elements, 16 to 256, got 40"),
         (TARGET, Scaled(q="bmhd"), "q_layout must be bhmd"),
         (TARGET, Scaled(kinds=("f16", E4, "f16")), "no kind of tcgen05.mma multiplies f16 by"),
-        (TARGET, Scaled(options="keys=16"), "keys to be a multiple of 32 with scales, got 16"),
+        (
+            TARGET,
+            Scaled(options="keys=16"),
+            "keys must be a multiple of 32 for block-scaled operands, got 16",
+        ),
     ],
     ids=str,
 )

@@ -165,7 +165,10 @@ def test_breaks_are_caught(what: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"split_kv": -1}, "split-kv of at least 1, or 0 to choose, got -1"),
+        (
+            {"split_kv": -1},
+            "must be at least 1, or 0 to choose it, got -1",
+        ),
     ],
 )
 def test_refusals(options: dict[str, Any], message: str) -> None:

@@ -260,7 +260,7 @@ def test_two_tiles_are_taken_where_they_are_faster(case: Case, two: bool) -> Non
 
 
 def test_persistent_ctas_of_two_tiles_are_refused() -> None:
-    with pytest.raises(tcir.PassError, match="expected no ctas with rows=256, got 2: the next"):
+    with pytest.raises(tcir.PassError, match="ctas is not available with rows=256, got 2: the"):
         tcir.compile(Case(m=512).text, "attention{rows=256 ctas=2}", target="sm_100a")
 
 
@@ -281,15 +281,15 @@ def test_an_access_after_the_exchanges_needs_a_path_to_the_next_tile() -> None:
 
 @pytest.mark.parametrize("columns", [3, 18, -2])
 def test_polynomials_of_half_an_instruction_are_refused(columns: int) -> None:
-    with pytest.raises(tcir.InputError, match=f"an even number of every 16 keys, got {columns}"):
+    with pytest.raises(tcir.InputError, match=f"every 16 keys .*an even number, got {columns}"):
         tcir.compile(Case().text, f"attention{{polynomial={columns}}}", target="sm_100a")
 
 
 def test_polynomials_on_hopper_are_refused() -> None:
-    with pytest.raises(tcir.PassError, match="expected no polynomial for sm_90a, got 2"):
+    with pytest.raises(tcir.PassError, match="polynomial is not available for sm_90a, got 2"):
         tcir.compile(Case().text, "attention{polynomial=2}", target="sm_90a")
 
 
 def test_keys_that_no_load_takes_are_refused() -> None:
-    with pytest.raises(tcir.PassError, match="expected keys to be one of 16, 32, 64, 128, got 48"):
+    with pytest.raises(tcir.PassError, match="keys must be one of 16, 32, 64, 128, got 48"):
         tcir.compile(Case().text, "attention{keys=48}", target="sm_100a")

@@ -87,7 +87,7 @@ def test_breaks_are_caught(what: str, at: str, edit: Edit) -> None:
 
 @pytest.mark.parametrize(
     ("target", "store", "message"),
-    [("sm_90a", "tma", "expected no store for sm_90a, got tma"),
+    [("sm_90a", "tma", "store is not available for sm_90a, got tma"),
      (TARGET, "bulk", "expected store to be direct or tma, got 'bulk'")],
 )  # fmt: skip
 def test_refusals(target: str, store: str, message: str) -> None:

@@ -307,7 +307,10 @@ def test_what_arrays_are_rejected(change: dict[str, Any], what: str) -> None:
 
 @pytest.mark.parametrize(
     ("options", "what"),
-    [({"split_kv": 2}, "no split-kv with sequences"), ({"store": "tma"}, "store=direct with")],
+    [
+        ({"split_kv": 2}, "split-kv is not available for seq"),
+        ({"store": "tma"}, "store=direct with"),
+    ],
 )
 def test_what_options_are_rejected(options: dict[str, Any], what: str) -> None:
     with pytest.raises(tcir.PassError, match=what):

@@ -279,10 +279,10 @@ def test_causal_tiles_are_shared_by_as_many_ctas_as_sms(case: Attention, ctas: i
     ("case", "options", "message"),
     [
         (Attention(d=40), {}, "heads of a multiple of 16 elements, 16 to 256, got 40"),
-        (Attention(), {"keys": 8}, "keys to be a multiple of 16"),
-        (Attention(), {"rows": 96}, "rows to be one of 64, 128, 192"),
-        (Attention(), {"tau": 20.0}, "tau from 0 to 15, got 20.0"),
-        (Attention(), {"keys": 272}, "expected keys to be"),
+        (Attention(), {"keys": 8}, "keys, those of a step, must be a multiple of 16"),
+        (Attention(), {"rows": 96}, "rows, the queries of a tile, must be one of 64, 128, 192"),
+        (Attention(), {"tau": 20.0}, "tau must be from 0 to 15, got 20.0"),
+        (Attention(), {"keys": 272}, "keys must be"),
     ],
 )
 def test_refusals(case: Attention, options: dict[str, Any], message: str) -> None:

@@ -211,17 +211,17 @@ def _of_map(name: str) -> str:
 
 STAYS: dict[str, tuple[str, dict[str, Any], str]] = {
     "K is no multiple of 16": (
-        product(replace(INT8, k=72), 16), {}, "K of a multiple of 16, got 72",
+        product(replace(INT8, k=72), 16), {}, "K to be a multiple of 16, got 72",
     ),
     "a row has too few bytes": (
         product(replace(INT4, k=32), 16), {}, "32, 64, 128 bytes of stored .* got 16",
     ),
     "groups are smaller than what a thread converts": (
-        product(replace(INT8, group=8), 16), {}, "groups of a multiple of 16",
+        product(replace(INT8, group=8), 16), {}, "that share a scale to be a multiple of 16",
     ),
-    "each k has a scale": (_columns(""), {}, "one tensor that is read at every row and k.* got 2"),
+    "each k has a scale": (_columns(""), {}, "an element for every row and every k.* got 2"),
     "K is not innermost": (
-        _columns("%v"), {}, "expected K innermost in tensor<128x96xi8>, .* got another order",
+        _columns("%v"), {}, "to be stored row by row with K innermost, got another",
     ),
     "the other operand has many rows": (
         product(INT8, 2049), {},
@@ -231,12 +231,12 @@ STAYS: dict[str, tuple[str, dict[str, Any], str]] = {
     "several warpgroups store": (product(INT8, 300), {"epilogue_warps": 8}, "epilogue-warps=4"),
     "numbers are as wide": (
         product(INT8, 16).replace("xi8", "xi16").replace(": i8", ": i16"), {},
-        "narrower than the 16 bits",
+        "narrower than the 1 elements of 16 bits",
     ),
     "an op has no rule": (
         product(INT8, 16).replace(
             "%m = arith.mulf %d", "%x2 = math.exp %d : bf16\n%m = arith.mulf %x2"
-        ), {}, "expected arith ops before the product, got math.exp",
+        ), {}, "expected arith ops to compute the operand of the product, got math.exp",
     ),
 }  # fmt: skip
 

@@ -124,12 +124,12 @@ def test_a_cluster_loads_filters_of_one_group(target: str) -> None:
 @pytest.mark.parametrize(
     ("channels", "given", "message", "way_out"),
     [
-        (48, {"cluster": "8x1"}, "expected cluster=2x1 with groups of 48 output channels, got 8x1",
+        (48, {"cluster": "8x1"}, "expected cluster=2x1 for groups of 48 output channels, got clus",
          {"cluster": "2x1"}),
-        (64, {"cluster": "4x1", "n_tile": 16}, "those of a group, 64, and are a multiple of 32, "
-         "got 16", {"n_tile": 32}),
-        (96, {"cluster": "4x1", "n_tile": 48}, "those of a group, 96, and are a multiple of 32, "
-         "got 48", {"n_tile": 32}),
+        (64, {"cluster": "4x1", "n_tile": 16}, "the 64 output channels of a group and are a "
+         "multiple of 32, got 16", {"n_tile": 32}),
+        (96, {"cluster": "4x1", "n_tile": 48}, "the 96 output channels of a group and are a "
+         "multiple of 32, got 48", {"n_tile": 32}),
     ],
 )  # fmt: skip
 def test_the_way_out_of_groups_in_clusters_compiles(

@@ -159,9 +159,9 @@ HUGE = Conv(1, 40, 40, 64, 256, 7, 7, (3, 3, 3, 3), strides=(2, 2))
 @pytest.mark.parametrize(
     ("conv", "options", "message"),
     [
-        (Conv(1, 4, 4, 32, 16, 3, 3, element="f8E4M3FN"), {}, "got f8E4M3FN .*keeps 13 bits"),
+        (Conv(1, 4, 4, 32, 16, 3, 3, element="f8E4M3FN"), {}, "got f8E4M3FN .*keeps only 13 bits"),
         (Conv(1, 4, 4, 32, 16, 3, 3), {"n_tile": 20}, "in .8, 256., got 20 .*take 16 or 24"),
-        (HUGE, {"n_tile": 256}, "a step whose pixels and filter taps fit .*use a smaller n-tile"),
+        (HUGE, {"n_tile": 256}, "a tile whose pixels and filter taps fit .*use a smaller n-tile"),
     ],
     ids=["fp8", "n-tile", "shared memory"],
 )
@@ -181,7 +181,7 @@ def test_a_stride_that_no_tensor_map_steps_over_is_for_cuda_cores() -> None:
 def test_filter_rows_at_once_are_refused() -> None:
     """What only conv-implicit-gemm takes; without them it is the last of `MORE`."""
     pipeline = tcir.named_pipeline(PIPELINE).insert(FoldFilterRows(), before="split-launches")
-    with pytest.raises(tcir.Error, match="got filter rows at once") as error:
+    with pytest.raises(tcir.Error, match="got whole filter rows as one pixel, as the") as error:
         tcir.compile(MORE[-1].text(), pipeline, target=TARGET)
     assert "smallest accepted" in str(error.value)
 

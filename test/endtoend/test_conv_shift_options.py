@@ -140,7 +140,7 @@ def test_breaks_are_caught(what: str, conv: Conv, options: str, at: str, edit: E
         ({"cta_group": 2, "tiling": "linear"}, "lane masks of both CTAs"),
         ({"store": "tma", "tiling": "packed"}, "expected store=direct with tiling=packed"),
         ({"store": "tma", "epilogue_tile": "64x32"}, "take epilogue-tile=32x32"),
-        ({"split_k": 2}, "or one of 3 (parts of the 3 filter rows are equal), got 2"),
+        ({"split_k": 2}, "or one of 3 (all parts must have the same number of the 3"),
         ({"n_tiles": 33, "n_tile": 16}, "expected n-tiles of at most 32 with 16 columns each"),
     ],
 )

@@ -106,7 +106,7 @@ def test_a_break_is_seen(name: str) -> None:
     try:
         report = tcir.compile(QUICK.text(), pipeline, target=TARGET, validate=True).report
     except tcir.Error as error:
-        assert "expected k_part to be an equal share of the 9 steps of 64 channels" in str(error)
+        assert "must divide the 9 steps of 64 channels into equal parts" in str(error)
         return
     failure = report.first_failure()
     assert failure is not None and failure.name == "break", str(report)
@@ -116,7 +116,7 @@ def test_a_break_is_seen(name: str) -> None:
     ("conv", "target", "options", "message"),
     [
         (QUICK, TARGET, {"split_k": 4}, "split-k=1 or one of 3, 9 .*got 4; leave it out"),
-        (Conv(1, 5, 7, 40, 16, 3, 3), TARGET, {"split_k": 3}, "of 40 channels .a step has 64"),
+        (Conv(1, 5, 7, 40, 16, 3, 3), TARGET, {"split_k": 3}, "for 40 channels .a step has 64"),
         (QUICK, TARGET, {"split_k": -1}, "at least 1, or 0 to choose, got -1"),
     ],
 )

@@ -135,7 +135,7 @@ def test_a_scale_of_each_image_is_refused() -> None:
         "%t = arith.mulf %s, %c : f32" + TRUNCATE,
         {"c": ("f32", "nk")},
     )
-    with pytest.raises(tcir.Error, match=r"got dimensions \[0, 3\] of NHWC.*broadcast it") as error:
+    with pytest.raises(tcir.Error, match=r"got dimensions \[0, 3\] of NHWC.*broadcast") as error:
         tcir.compile(fused.linalg(), PIPELINE, target=TARGET)
     assert "smallest accepted" in str(error.value)
 

@@ -37,14 +37,14 @@ REFUSED = {
     ),
     "one scale for 128 rows": (
         MISTAKES / "scale_per_128_rows.mlir", "--pipeline=gemm",
-        (r"16:8: error: expected a scale of its own for every row, got one for 128 rows",
-         r"scales each row of A, and each column of B", r"repeat each scale 128 times"),
+        (r"16:8: error: expected each row to have its own scale, got one for 128 rows",
+         r"multiplies each row of A, and each column of B", r"repeat each scale 128 times"),
     ),
     "division by the scale before it is rounded": (
         MISTAKES / "unrounded_scale.mlir", "--pipeline=gemm",
-        (r"33:19: error: expected elements of f4E2M1FN divided by their scale as stored",
-         r"stored scale, from which the unrounded one differs by up to 1 part in 16",
-         r"divide by arith\.extf of the truncated scale, or take tc\.quantise_blocks"),
+        (r"33:19: error: expected elements of f4E2M1FN that are divided by their scale",
+         r"stored scale, and the unrounded scale differs from it by up to 1 part in 16",
+         r"divide by arith.extf of the truncated scale, or use tc.quantise_blocks"),
     ),
     "20 stages": (
         EXAMPLES / "nvfp4_gemm.mlir", "--pipeline=gemm{n-tile=128 stages=20}",
@@ -152,7 +152,7 @@ def test_the_quantiser_beside_that_of_the_host(stored: bool) -> None:
         check_stored_scales(function)
     else:
         assert different > 100
-        with pytest.raises(tcir.PassError, match="divided by their scale as stored"):
+        with pytest.raises(tcir.PassError, match="divided by their scale as it is stored"):
             check_stored_scales(function)
 
 

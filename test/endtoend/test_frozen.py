@@ -90,7 +90,7 @@ def test_every_pass_keeps_the_values() -> None:
 
 def test_a_number_of_no_argument_is_rejected() -> None:
     text = TEXT.replace("i64: 1, 2, 3", "i64: 1, 4")
-    with pytest.raises(tcir.PassError, match=r"tc.frozen .* 0 to 3, got 4"):
+    with pytest.raises(tcir.PassError, match=r"tc.frozen .* 0 to 3, .*got 4"):
         tcir.compile(text, "layers", target="sm_90a")
 
 

@@ -205,12 +205,12 @@ BATCHED = BlockScaled(batch=2, n=3).linalg()
 REFUSED = {
     "scale over other rows": (
         BlockScaled(m=16, n=16).linalg().replace("(n, k floordiv 16)", "(m, k floordiv 16)"),
-        "expected one tensor of scales over the rows of each operand, got 2",
+        "expected one tensor of scales, indexed by the rows, for each operand, got 2",
     ),
     "two block sizes": (
         BlockScaled(k=64).linalg().replace("(k floordiv 16)", "(k floordiv 32)")
         .replace("tensor<4xf8E4M3FN>", "tensor<2xf8E4M3FN>"),
-        "expected one block size, and the same split of k in both operands",
+        "expected one block size, and k divided into blocks in the same way in both operands",
     ),
     "a block of 64": (
         BlockScaled(block=64, scale=UE8M0).linalg(),
@@ -238,7 +238,7 @@ REFUSED = {
             "%h0 = arith.truncf %wa : f32 to f16 %h1 = arith.truncf %wsa : f32 to f16 "
             "%h = arith.mulf %h0, %h1 : f16 %p0 = arith.extf %h : f16 to f32"
         )),
-        "expected products and conversions in f32, got f16",
+        "expected products and conversions in f32, got arith.mulf of type f16",
     ),
     "a difference": (
         PLAIN.replace("arith.addf", "arith.subf"),
@@ -246,7 +246,7 @@ REFUSED = {
     ),
     "a factor twice": (
         PLAIN.replace("arith.mulf %p1, %wsb", "arith.mulf %p1, %wsa"),
-        "expected each input to be a factor once, got factors [0, 1, 1, 2]",
+        "as a factor exactly once, got [0, 1, 1, 2] factors",
     ),
     "scales rounded to powers of two": (
         BlockScaled(scaling=True).linalg(),
@@ -254,7 +254,7 @@ REFUSED = {
     ),
     "k first": (
         PLAIN.replace("-> (m, k)>", "-> (k, m)>").replace("16x64xf4", "64x16xf4"),
-        "expected k innermost in every operand",
+        "expected k to be the innermost dimension of every operand, as blocks of elements with one",
     ),
     "the result transposed": (
         BATCHED.replace("-> (l, m, n)>", "-> (l, n, m)>")
@@ -263,7 +263,7 @@ REFUSED = {
     ),
     "batch last": (
         BATCHED.replace("-> (l, m, n)>", "-> (m, n, l)>").replace("2x16x3xf32", "16x3x2xf32"),
-        "expected out[m, n] of a[m, k] and b[n, k]",
+        "expected a product out[m, n] of a[m, k] and b[n, k]",
     ),
     "an accumulator of ones": (
         PLAIN.replace("arith.constant 0.0", "arith.constant 1.0"),
@@ -271,7 +271,7 @@ REFUSED = {
     ),
     "another op": (
         PLAIN.replace("return %y", "%n = arith.negf %y : tensor<16xf32> return %n"),
-        "expected the result to be returned or rounded",
+        "to be returned, or rounded with arith.truncf",
     ),
     "no contraction": (
         "func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> }",

@@ -12,7 +12,7 @@ REASONS = (
     # a convolution and a product in one function
     r"expected a function of one tc\.(conv2d|matmul) and func\.return, got tc\.",
     # two types; i32
-    r"expected inputs of one type out of f16, bf16, f32, f8E4M3FN, f8E5M2, i8, or both f8, got",
+    r"expected both inputs to be of one type out of f16, bf16, f32, f8E4M3FN, f8E5M2, i8, or both",
     # no scales
     r"expected exactly one contraction of block-scaled operands",
 )

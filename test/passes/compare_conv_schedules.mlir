@@ -2,8 +2,8 @@
 // RUN: %tc-opt %s --compare-conv-schedules 2>&1 | %filecheck %s
 // RUN: %exits 3 %tc-opt %s --compare-conv-schedules="{n-tile=20}" | %filecheck %s --check-prefix=N20
 
-// CHECK: remark: conv-shift-reuse{tiling=rows} with n-tile=64 is built: {{.*}} us; conv-{{.*}} with n-tile=16 takes
-// CHECK-SAME: (modelled, not measured); pipeline conv takes the cheapest
+// CHECK: remark: conv-shift-reuse{tiling=rows} with n-tile=64 is built and takes {{.*}} us; the cheapest schedule, conv-{{.*}} with n-tile=16, takes
+// CHECK-SAME: (both modelled, not measured); pipeline conv builds the cheapest
 // CHECK: conv-implicit-gemm
 // CHECK: "tc.conv2d"
 // CHECK-NOT: scf.for

@@ -10,7 +10,7 @@
 // CHECK: %[[W:.*]] = "tc.repack"(%arg1) {permutation = array<i64: 0, 1, 2, 3>} : (tensor<7x7x3x64xf16>) -> tensor<7x7x4x64xf16>
 // CHECK-NOT: tc.repack
 // CHECK: "tc.conv2d"(%[[X]], %[[W]]) {dilations = array<i64: 1, 1>, filter = "hwcf", pads = array<i64: 3, 3, 0, 0>, strides = array<i64: 2, 2>} : (tensor<1x224x230x4xf16>, tensor<7x7x4x64xf16>) -> tensor<1x112x112x64xf32>
-// REMARK: remark: all 7 taps of a filter row are loaded at once, 28 elements of C = 4: 7 steps instead of 49
+// REMARK: remark: all 7 taps of a filter row are loaded at once, as 28 adjacent elements (C = 4): 7 steps of the main loop instead of 49
 // TMEM-LABEL: func.func @stem(
 // TMEM: -> tensor<1x224x224x8xf16>
 func.func @stem(%x: tensor<1x224x224x3xf16>, %w: tensor<7x7x3x64xf16>) -> tensor<1x112x112x64xf32> {

@@ -65,7 +65,7 @@ func.func @produced_input(%a: tensor<8x8xf16>, %b: tensor<8x8xf16>) -> tensor<8x
 
 func.func @used_twice(%a: tensor<8x8xf16>, %b: tensor<8x8xf16>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
   %acc = arith.constant dense<0.0> : tensor<8x8xf32>
-  // expected-error @+1 {{expected one use of the result, got 2}}
+  // expected-error @+1 {{expected the result of the contraction to be read once, got 2}}
   %c = linalg.matmul ins(%a, %b : tensor<8x8xf16>, tensor<8x8xf16>) outs(%acc : tensor<8x8xf32>) -> tensor<8x8xf32>
   return %c, %c : tensor<8x8xf32>, tensor<8x8xf32>
 }
@@ -75,7 +75,7 @@ func.func @used_twice(%a: tensor<8x8xf16>, %b: tensor<8x8xf16>) -> (tensor<8x8xf
 func.func @rounded_up(%a: tensor<8x8xf16>, %b: tensor<8x8xf16>) -> tensor<8x8xf16> {
   %acc = arith.constant dense<0.0> : tensor<8x8xf32>
   %c = linalg.matmul ins(%a, %b : tensor<8x8xf16>, tensor<8x8xf16>) outs(%acc : tensor<8x8xf32>) -> tensor<8x8xf32>
-  // expected-error @+1 {{expected rounding to nearest even to f16 or bf16, got f16 upward}}
+  // expected-error @+1 {{expected rounding to f16 or bf16, to nearest even, got f16 upward}}
   %r = arith.truncf %c upward : tensor<8x8xf32> to tensor<8x8xf16>
   return %r : tensor<8x8xf16>
 }
@@ -91,7 +91,7 @@ func.func @nothing(%a: tensor<8x8xf16>) -> tensor<8x8xf16> {
 
 func.func @quantised(%x: tensor<1x4x4x16xi8>, %w: tensor<1x1x16x16xi8>, %zx: i32, %zw: i32) -> tensor<1x4x4x16xi32> {
   %acc = arith.constant dense<0> : tensor<1x4x4x16xi32>
-  // expected-error @+1 {{expected an accepted contraction, got linalg.conv_2d_nhwc_hwcf_q: a quantised convolution subtracts zero points, which the tensor core does not; subtract them in an op before}}
+  // expected-error @+1 {{expected a contraction that tensor cores can compute, got linalg.conv_2d_nhwc_hwcf_q: the named op for quantised convolutions subtracts zero points, which the tensor core does not; subtract them in an op before}}
   %y = linalg.conv_2d_nhwc_hwcf_q {strides = dense<1> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>} ins(%x, %w, %zx, %zw : tensor<1x4x4x16xi8>, tensor<1x1x16x16xi8>, i32, i32) outs(%acc : tensor<1x4x4x16xi32>) -> tensor<1x4x4x16xi32>
   return %y : tensor<1x4x4x16xi32>
 }

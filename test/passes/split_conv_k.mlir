@@ -8,7 +8,7 @@
 // RUN: %tc-opt %s --split-input-file --split-conv-k="{splits=3}" | %filecheck %s
 // RUN: %exits 3 %tc-opt %s --split-input-file --target=sm_90a --split-conv-k="{splits=4}" | %filecheck %s --check-prefix=FOUR
 // RUN: %exits 3 %tc-opt %s --split-input-file --target=sm_90a --split-conv-k="{splits=-1}" | %filecheck %s --check-prefix=NEGATIVE
-// FOUR: error: {{.*}}expected split-k=1 or one of 3, 9 (parts of the 9 steps are equal), got 4; leave it out
+// FOUR: error: {{.*}}expected split-k=1 or one of 3, 9 (all parts must have the same number of the 9 steps), got 4; leave it out
 // NEGATIVE: expected split-k of at least 1, or 0 to choose, got -1
 
 // 9 taps of a step each; the epilogue is that of the sum. Few steps are not worth a launch.

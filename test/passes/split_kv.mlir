@@ -14,7 +14,7 @@
 // CHECK: return %[[O]]#0
 // ONE-NOT: key_part
 // KEYS: key_part = 240 : i64
-// REMARK: remark: keys in 3 parts of 256: 3 times the CTAs, and a workspace of 1560 bytes, written and read once
+// REMARK: remark: the keys are divided into 3 parts of 256: 3 times as many CTAs, and a workspace of 1560 bytes that is written and read once
 
 // A launch has the mask; the other reads the parts, four elements a thread.
 // SIMT: func.func @f_part0(%{{.*}}: tensor<1x2x1x64xf16>, %{{.*}}: tensor<1x1x600x64xf16>, %{{.*}}: tensor<1x1x600x64xf16>, %{{.*}}: tensor<1x1x1x600xi1>)

@@ -253,7 +253,7 @@ func.func @depthwise(%x: tensor<1x9x9x16xf16>, %w: tensor<3x3x16xf16>) -> tensor
   %z = arith.constant dense<0.0> : tensor<1x7x7x16xf32>
   %c = linalg.depthwise_conv_2d_nhwc_hwc ins(%x, %w : tensor<1x9x9x16xf16>, tensor<3x3x16xf16>) outs(%z : tensor<1x7x7x16xf32>) -> tensor<1x7x7x16xf32>
   %v = tensor.collapse_shape %c [[0, 1, 2], [3]] : tensor<1x7x7x16xf32> into tensor<49x16xf32>
-  // expected-remark @+1 {{launch 1 of 1, @depthwise_0_depthwise_conv_2d_nhwc_hwc: linalg.depthwise_conv_2d_nhwc_hwc on CUDA cores, with tensor.collapse_shape, arith.truncf; no tensor cores: a depthwise filter multiplies one channel, and an mma sums over 32 bytes of channels, all others would be zeros; writes result 2, 1568 bytes}}
+  // expected-remark @+1 {{launch 1 of 1, @depthwise_0_depthwise_conv_2d_nhwc_hwc: linalg.depthwise_conv_2d_nhwc_hwc on CUDA cores, with tensor.collapse_shape, arith.truncf; no tensor cores: each output channel of a depthwise filter multiplies one input channel, but an mma sums over 32 bytes of channels, so all other channels would be zeros; writes result 2, 1568 bytes}}
   %y = arith.truncf %v : tensor<49x16xf32> to tensor<49x16xf16>
   return %y : tensor<49x16xf16>
 }

@@ -212,7 +212,7 @@ def test_elements() -> None:
         elements=("f16", "f16", "f16"),
         body="%m = arith.mulf %a, %b : f16\n%s = arith.addf %o, %m : f16\nlinalg.yield %s : f16",
     )
-    assert "expected an accumulator of f32 for f16, got f16" in refusal(f16)
+    assert "expected an accumulator of f32 for inputs of f16, got f16" in refusal(f16)
     mixed = conv_generic(elements=("f16", "bf16", "f32")).replace("%b : f16", "%b : bf16")
     assert "got f16 and bf16" in refusal(mixed)
 
@@ -235,10 +235,30 @@ def test_accumulator_must_be_filled() -> None:
     [
         ("conv_2d_nchw_fchw", ["1x8x6x6", "8x8x3x3", "1x8x4x4"], "channels last", "fold-layouts"),
         ("depthwise_conv_2d_nhwc_hwc", ["1x6x6x8", "3x3x8", "1x4x4x8"], "depthwise", "CUDA cores"),
-        ("depthwise_conv_2d_nhwc_hwcm", ["1x6x6x8", "3x3x8x2", "1x4x4x8x2"], "one channel", "CUDA"),
-        ("conv_2d_ngchw_fgchw", ["1x2x8x6x6", "8x2x8x3x3", "1x2x8x4x4"], "8 outputs", "CUDA cores"),
-        ("conv_2d_nhwgc_gfhwc", ["1x6x6x2x8", "2x8x3x3x8", "1x4x4x2x8"], "8 outputs", "CUDA cores"),
-        ("conv_2d_nhwgc_gfhwc", ["1x6x6x2x4", "2x16x3x3x4", "1x4x4x2x16"], "4 channels", "CUDA"),
+        (
+            "depthwise_conv_2d_nhwc_hwcm",
+            ["1x6x6x8", "3x3x8x2", "1x4x4x8x2"],
+            "one input channel",
+            "CUDA",
+        ),
+        (
+            "conv_2d_ngchw_fgchw",
+            ["1x2x8x6x6", "8x2x8x3x3", "1x2x8x4x4"],
+            "8 output channels",
+            "CUDA cores",
+        ),
+        (
+            "conv_2d_nhwgc_gfhwc",
+            ["1x6x6x2x8", "2x8x3x3x8", "1x4x4x2x8"],
+            "8 output channels",
+            "CUDA cores",
+        ),
+        (
+            "conv_2d_nhwgc_gfhwc",
+            ["1x6x6x2x4", "2x16x3x3x4", "1x4x4x2x16"],
+            "4 input channels",
+            "CUDA",
+        ),
         ("conv_3d_ndhwc_dhwcf", ["1x6x6x6x8", "3x3x3x8x8", "1x4x4x4x8"], "2 dimensions", "CUDA"),
     ],
 )
@@ -294,7 +314,7 @@ def test_other_ops_are_not_dropped() -> None:
     text = named("matmul", ["8x8", "8x8", "8x8"]).replace(
         "  return %y", "  %z = arith.negf %y : tensor<8x8xf32>\n  return %z"
     )
-    assert "returned or rounded with arith.truncf, got arith.negf" in refusal(text)
+    assert "returned, or rounded with arith.truncf, got arith.negf" in refusal(text)
     text = named("matmul", ["8x8", "8x8", "8x8"]).replace(
         "  return %y", "  gpu.barrier\n  return %y"
     )

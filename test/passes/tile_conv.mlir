@@ -11,7 +11,7 @@
 // CHECK-NEXT: conv-shift-reuse{tiling=linear}
 // CHECK-NEXT: conv-smem-offset
 // CHECK-NEXT: conv-implicit-gemm
-// CHECK-NEXT: halo=refresh is no candidate
+// CHECK-NEXT: halo=refresh is not considered
 // CHECK: remark: epilogue-tile=128x16
 // CHECK-NEXT: "tc.conv2d"(
 // CHECK-NOT: "tc.conv2d"(

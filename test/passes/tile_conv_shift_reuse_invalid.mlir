@@ -15,14 +15,14 @@
 // MASK: error: expected halo-load=boxes with halo=mask, got w128: there is no halo to load; leave halo-load out, or use halo=refresh
 // WROWS: error: expected tiling=packed with halo-load=w128, got rows: im2col::w::128 traverses 128 pixels of one input row of all images, so sub-partitions must be consecutive; those of rows are blocks of arbitrary output rows, {{.*}} (PTX ISA 5.5.5); use tiling=packed, or halo-load=boxes
 // WLINEAR: expected tiling=packed with halo-load=w128, got linear: {{.*}}, those of linear continue from one input row to the next
-// WFAR: expected lanes in [1, 8] input columns apart with halo-load=w128, got 36 (stride 4 and dilation 9 along the width{{.*}}; use conv-implicit-gemm
+// WFAR: lanes must be in [1, 8] input columns apart with halo-load=w128, got 36, the least common multiple of stride 4 and dilation 9 along the width{{.*}}; use pipeline conv-implicit-gemm
 // N20: 2:8: error: expected n-tile to be a multiple of 16 in [16, 256], got 20 (N of tcgen05.mma.kind::f16 with M = 128, PTX ISA 9.7.16.2, table 39); take 16 or 32
 // N300: 2:8: error: expected n-tile to be a multiple of 16 in [16, 256], got 300
-// HALO: 2:8: error: expected halo=mask or refresh, got repeat (not in this version)
-// TILING: 2:8: error: expected tiling=rows or linear or packed, got spiral (not in this version)
+// HALO: 2:8: error: halo must be mask or refresh, got repeat (this version has no other)
+// TILING: 2:8: error: tiling must be rows or linear or packed, got spiral (this version has no other)
 
 func.func @strided(%x: tensor<1x9x21x8xf16>, %w: tensor<3x3x8x8xf16>) -> tensor<1x7x3x8xf32> {
-  // expected-error @+1 {{expected lanes at most 8 input columns apart with tiling=rows, got 9 (stride 1 and dilation 9 along the width}}
+  // expected-error @+1 {{lanes must be at most 8 input columns apart with tiling=rows, got 9, the least common multiple of stride 1 and dilation 9 along the width}}
   %y = "tc.conv2d"(%x, %w) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 9>, pads = array<i64: 0, 0, 0, 0>, filter = "hwcf"} : (tensor<1x9x21x8xf16>, tensor<3x3x8x8xf16>) -> tensor<1x7x3x8xf32>
   return %y : tensor<1x7x3x8xf32>
 }
@@ -30,7 +30,7 @@ func.func @strided(%x: tensor<1x9x21x8xf16>, %w: tensor<3x3x8x8xf16>) -> tensor<
 // -----
 
 func.func @wide(%x: tensor<1x1x40x8xf16>, %w: tensor<1x33x8x8xf16>) -> tensor<1x1x8x8xf32> {
-  // expected-error @+1 {{expected filters at most 32 wide, got S=33}}
+  // expected-error @+1 {{expected a filter at most 32 wide, got S=33}}
   %y = "tc.conv2d"(%x, %w) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, filter = "hwcf"} : (tensor<1x1x40x8xf16>, tensor<1x33x8x8xf16>) -> tensor<1x1x8x8xf32>
   return %y : tensor<1x1x8x8xf32>
 }

@@ -183,7 +183,9 @@ def test_a_convolution_in_parts_has_one_schedule() -> None:
 @pytest.mark.parametrize("target", ["sm_100a", H])
 def test_ctas_of_other_groups_share_no_pixels(target: str) -> None:
     run(CONV_GROUPS, "tile-conv-implicit-gemm{cluster=2x1 n-tile=32}", target)
-    with pytest.raises(tcir.PassError, match="expected cluster=1x1 with groups of channels"):
+    with pytest.raises(
+        tcir.PassError, match="expected cluster=1x1 for a convolution with groups of channels"
+    ):
         run(CONV_GROUPS, "tile-conv-implicit-gemm{cluster=1x2 n-tile=32}", target)
 
 
