@@ -55,8 +55,8 @@ def check_elements(after: tc.EpilogueOp, where: str, instead: str, gated: bool =
     if after.gated and not gated:
         raise match_failure(
             after,
-            f"expected a result for every sum {where}, got one for two columns, as a gated "
-            f"activation makes; {instead}, or return the sums",
+            f"expected a result for every sum {where}, got one result for each two columns, as a "
+            f"gated activation makes; {instead}, or return the sums",
         )
     for each in list(after.body.blocks[0])[:-1]:
         check_types(each, where, instead)

@@ -96,8 +96,8 @@ def no_kernel(op: tc.AttentionOp, target: str) -> str:
         if of[name] not in legal:
             return (
                 f"expected heads of a multiple of {legal.step} elements, {legal[0]} to "
-                f"{legal[-1]}, got {of[name]} (steps of K of 32 bytes, N of an instruction{why}); "
-                "pad them with zeros"
+                f"{legal[-1]}, got {of[name]} (a step of K has 32 bytes, and the result has to "
+                f"fit N of an instruction{why}); pad them with zeros"
             )
     if not TARGETS[target].wgmma and not TARGETS[target].tcgen05:
         return f"expected a target with wgmma or tcgen05, got {target}"

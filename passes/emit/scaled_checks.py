@@ -40,9 +40,9 @@ def check_scaled(op: ir.OpView, shape: ScaledShape) -> None:
     if shape.a.layout != "blocked_128x4":
         raise match_failure(
             op,
-            'expected a_scale_layout = "blocked_128x4", got "row_major": tensor memory wants the '
-            "scales of rows r, r + 32, r + 64 and r + 96 side by side, and TMA moves no less than "
-            "16 bytes; store the scales of A blocked (tcir.formats.to_blocked)",
+            'expected a_scale_layout = "blocked_128x4", got "row_major": tensor memory needs the '
+            "scales of rows r, r + 32, r + 64 and r + 96 side by side, and TMA moves at least 16 "
+            "bytes at a time; store the scales of A blocked (tcir.formats.to_blocked)",
             SMALLEST_SCALED,
         )
     for name, operand in (("A", shape.a), ("B", shape.b)):
@@ -53,8 +53,8 @@ def check_scaled(op: ir.OpView, shape: ScaledShape) -> None:
         raise match_failure(
             op,
             f"expected K to be a multiple of {step}, got {shape.k}: an instruction of kind "
-            f"{shape.step.kind} reads {shape.step.scales} scales a row, and those past K are "
-            "padding of the 128x4 layout, which may hold NaN; pass row-major scales, which a "
+            f"{shape.step.kind} reads {shape.step.scales} scales of each row, and the scales past "
+            "K are padding of the 128x4 layout, which may be NaN; pass row-major scales, which a "
             "separate kernel copies into blocks padded with zeros",
             SMALLEST_SCALED,
         )

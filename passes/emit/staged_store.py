@@ -164,9 +164,9 @@ def check_pitch(op: ir.OpView, out: ir.Value) -> None:
     if (pitch := columns * bytes_) not in TMA_STRIDE:
         raise match_failure(
             op,
-            f"expected rows of the output of {TMA_STRIDE} bytes with store=tma, got "
-            f"{columns} x {bytes_} = {pitch} (strides of a tensor map, {TMA_STRIDE.source}); "
-            "take store=direct, or pad N",
+            f"expected rows of the output of {TMA_STRIDE} bytes with store=tma, got {columns} x "
+            f"{bytes_} = {pitch} (they are strides of a tensor map, {TMA_STRIDE.source}); take "
+            "store=direct, or pad N",
         )
 
 

@@ -30,8 +30,8 @@ def choose_scaled_n_tile(
         raise match_failure(
             op,
             f"expected n-tile to be a multiple of {ROWS_PER_COLUMN} with {shape.n} columns of B, "
-            f"got {n_tile} ({ROWS_PER_COLUMN} rows share a column of scale factors, PTX ISA "
-            f"9.7.16.10.7); take n-tile={round_up(n_tile, ROWS_PER_COLUMN)}",
+            f"got {n_tile} (in tensor memory {ROWS_PER_COLUMN} rows share a column of scale "
+            f"factors, PTX ISA 9.7.16.10.7); take n-tile={round_up(n_tile, ROWS_PER_COLUMN)}",
         )
     return n_tile
 
@@ -41,22 +41,23 @@ def check_block_scaled(op: tc.BlockScaledMatmulOp, shape: ScaledShape) -> None:
     if op.b.type.rank < op.a.type.rank:
         raise match_failure(
             op,
-            "expected a matrix B, got a vector; take pipeline gemv-padded-n, whose schedules "
-            "are made for few columns",
+            "expected B to be a matrix, got a vector; take pipeline gemv-padded-n, whose "
+            "schedules are made for few columns",
         )
     if shape.b.layout != "blocked_128x4":
         raise match_failure(
             op,
             f'expected b_scale_layout = "blocked_128x4", got "{shape.b.layout}" (tensor memory '
-            "wants the scales of 128 rows in blocks); run reorder-scales first",
+            "needs the scales of 128 rows stored as one block); run reorder-scales first",
         )
     check_scaled(op, shape)
     part, step = k_part(op), stage_of(shape).k
     if part is not None and part % step:
         raise match_failure(
             op,
-            f"expected k_part to be a multiple of {step}, got {part} (a step of the main loop, a "
-            f"span of the swizzle and its scales); take k_part = {round_up(part, step)}",
+            f"expected k_part to be a multiple of {step}, got {part} ({step} elements are one "
+            "step of the main loop: a span of the swizzle and its scales); take k_part = "
+            f"{round_up(part, step)}",
         )
 
 

@@ -39,8 +39,8 @@ def check_dense(op: tc.MatmulOp | tc.GroupedMatmulOp) -> None:
     if part is not None and part % step:
         raise match_failure(
             op,
-            f"expected k_part to be a multiple of {step}, got {part} (a step of the main loop, a "
-            f"span of the swizzle); take k_part = {round_up(part, step)}",
+            f"expected k_part to be a multiple of {step}, got {part} ({step} elements are one "
+            f"step of the main loop: a span of the swizzle); take k_part = {round_up(part, step)}",
         )
 
 

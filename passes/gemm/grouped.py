@@ -107,8 +107,9 @@ def tile_groups(
     if source.after is not None and (parts := k_parts(op)) is not None:
         raise match_failure(
             source.after,
-            f"expected an epilogue of whole sums, got one of {parts} parts of K: the launch that "
-            f"sums them up computes it; take split-k={parts} instead of k_part",
+            f"expected an epilogue on whole sums, got one on the sums of one of {parts} parts of "
+            f"K: the launch that adds the parts has to compute it; take split-k={parts} instead "
+            "of k_part",
         )
     n, sms = op.out.type.shape[-1], TARGETS[target].sms
     wgmma = TARGETS[target].wgmma

@@ -100,8 +100,8 @@ def _split(op: Product, splits: int) -> None:
     if splits > steps:
         raise match_failure(
             op,
-            f"expected split-k in [1, {steps}], got {splits}: K={k} is {steps} steps of "
-            f"{step} elements, a span of the swizzle, and a CTA multiplies one at least",
+            f"split-k must be in [1, {steps}], got {splits}: K={k} has {steps} steps of {step} "
+            "elements (a span of the swizzle), and each CTA multiplies at least one step",
         )
     operands, attributes, factors = list(op.operands), {}, list[ir.Value]()
     if isinstance(op, tc.BlockScaledMatmulOp):

@@ -81,9 +81,10 @@ class SwapOperands(Pass):
             if self.swap == "always":
                 raise match_failure(
                     op,
-                    "expected a and b of one rank with swap=always, got a b of rank "
+                    "expected a and b of the same rank with swap=always, got a b of rank "
                     f"{op.b.type.rank} (a vector, for which there is pipeline gemv-padded-n, or "
-                    "one matrix for a batch that collapse-batch left); leave swap out",
+                    "one matrix for a whole batch, which collapse-batch did not change); leave "
+                    "swap out",
                 )
             return
         m, n = _rows_and_columns(op)
@@ -93,8 +94,9 @@ class SwapOperands(Pass):
             return
         remark(
             op,
-            f"operands exchanged, so that the {n} columns of B are the rows of tiles: {m} x {n} "
-            f"takes {_sizes(m, n)} rows x columns of mma as it is, {_sizes(n, m)} exchanged",
+            f"operands exchanged, so that the {n} columns of B become rows of tiles: the {m} x "
+            f"{n} result takes mma of {_sizes(m, n)} rows x columns as it is, and {_sizes(n, m)} "
+            "exchanged",
         )
         _swap(op)
 

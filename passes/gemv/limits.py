@@ -59,7 +59,8 @@ def check_pad_n(op: ir.OpView, shape: ScaledShape, pad_n: int) -> None:
         raise match_failure(
             op,
             f"expected at most {MOST_PAD_N} columns of B, got {shape.n} (a block of scale factors "
-            "has as many rows); multiply parts of B, or take the pipeline gemv-simt",
+            f"has {MOST_PAD_N} rows, one for each column); multiply B in parts, or take pipeline "
+            "gemv-simt",
             SMALLEST_SCALED,
         )
     if shape.n > pad_n:
@@ -78,7 +79,7 @@ def check_pad_n(op: ir.OpView, shape: ScaledShape, pad_n: int) -> None:
     if pad_n % 16:
         remark(
             op,
-            f"pad-n={pad_n} rests on the assumption scaled_n8: M = 128 with an N that is no "
-            f"multiple of 16 was not seen on hardware for kind {shape.step.kind}; pad-n=16 does "
-            "not need it",
+            f"pad-n={pad_n} relies on the assumption scaled_n8, that an mma of kind "
+            f"{shape.step.kind} with M = 128 may have an N that is no multiple of 16, which was "
+            "not seen on hardware; pad-n=16 does not need it",
         )

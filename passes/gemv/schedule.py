@@ -108,8 +108,9 @@ def choose(
     if splits and (schedule != "split-k" or not 1 <= splits <= most):
         raise match_failure(
             op,
-            f"expected splits in [1, {most}] with schedule=split-k, got {splits} with "
-            f"schedule={schedule} (a tile has {most} stages); smallest accepted: splits=1",
+            f"splits must be in [1, {most}] with schedule=split-k, got {splits} with "
+            f"schedule={schedule} (a tile has {most} stages, and each part needs one); smallest "
+            "accepted: splits=1",
         )
     if splits:
         return split(shape, splits, width)
@@ -126,9 +127,10 @@ def choose(
     if not candidates:
         raise match_failure(
             op,
-            f"expected at least two stages a tile and a CTA, and at most {MOST_SEGMENTS} tiles a "
-            f"CTA with schedule=stream-k, got {one.ranges.tiles} tiles of {most} stages (each has "
-            "its own columns of tensor memory until it is stored); take schedule=single",
+            "expected at least two stages for each tile and each CTA, and at most "
+            f"{MOST_SEGMENTS} tiles for each CTA, with schedule=stream-k, got {one.ranges.tiles} "
+            f"tiles of {most} stages (each tile keeps its own columns of tensor memory until it "
+            "is stored); take schedule=single",
         )
     fair = [candidate for candidate in candidates if candidate.ranges.balance() <= FAIR]
     if not fair:

@@ -27,7 +27,7 @@ class SharedTiles:
     def __post_init__(self) -> None:
         if self.count < 1:
             raise InputError(
-                f"expected n-tiles of at least 1, got {self.count}; smallest accepted: n-tiles=1"
+                f"n-tiles must be at least 1, got {self.count}; smallest accepted: n-tiles=1"
             )
 
     def check(self, op: ir.OpView, n_tile: int) -> None:
@@ -59,9 +59,10 @@ class SharedTiles:
         cycles = f"{n * apart} -> {apart + (n - 1) * kept} cycles of the tensor core"
         remark(
             op,
-            f"collector: {n} mma of {n_tile} columns read A once: {read}, {cycles} for "
-            f"{MMA_K_BYTES} bytes of K (modelled, not measured; an upper bound: the ISA permits "
-            "reading the buffer instead, and does not promise it)",
+            f"collector: {n} mma of {n_tile} columns read A from shared memory once: {read}, "
+            f"{cycles} for {MMA_K_BYTES} bytes of K (modelled, not measured; the saving is an "
+            "upper bound, as the PTX ISA permits the hardware to reuse the buffer, and does not "
+            "promise it)",
         )
 
 

@@ -160,24 +160,25 @@ _ALONG_ROWS = ("1x1", *(f"{m}x1" for m in EXTENTS[1:]))
 ROWS: tuple[Limit, ...] = (
     # Schedulers.
     Limit("persistent", (True,), {"scheduler": "clc"},
-        "the grid has a CTA for every tile, and a CTA that runs takes over the tiles of CTAs not "
-        "yet launched", way_out="take persistent=true"),
+        "with scheduler=clc the grid has a CTA for every tile, and a running CTA takes over the "
+        "tiles of CTAs that are not launched yet", way_out="take persistent=true"),
     Limit("ctas", (0,), {"scheduler": "clc"},
-        "the hardware decides how many CTAs are launched"),
+        "with scheduler=clc the hardware decides how many CTAs run"),
     Limit("ctas", (0,), {"persistent": False},
         "a kernel that is not persistent has a CTA for every tile", way_out="take persistent=true"),
     Limit("scheduler", ("static",), {"core": WGMMA},
         "clusterlaunchcontrol needs sm_100", "PTX ISA 9.7.13.17", _HOPPER),
     # Clusters and pairs.
     Limit("cluster", ("1x1",), {"cta_group": PAIR},
-        "a pair is a cluster of two, whose CTAs share B's columns without multicast",
+        "a pair is itself a cluster of two CTAs, which share B's columns without multicast",
         way_out="leave one of them out"),
     Limit("cluster", ("1x1",), {"scheduler": "clc"},
-        "not built: a request takes over a whole cluster, and only pairs share a response",
+        "not built: a clusterlaunchcontrol request takes over a whole cluster, and only the "
+        "CTAs of a pair share its response",
         way_out="take scheduler=static"),
     Limit("cluster", _ALONG_ROWS, {"product": (ROW_WALK, SHIFTED)},
-        "not built: the pixels of a tile are no whole patterns of a swizzle, of which CTAs along "
-        "the output channels could load a part each", way_out="take cluster=Mx1"),
+        "not built: CTAs along the output channels would each load a part of a tile's pixels, and "
+        "these do not divide into whole swizzle patterns", way_out="take cluster=Mx1"),
     Limit("cta_group", (1,), {"core": WGMMA},
         "only tcgen05 has pairs of CTAs", "PTX ISA 9.7.16.5", _HOPPER),
     Limit("tiling", ("rows", "packed"), {"cta_group": PAIR},
@@ -185,21 +186,23 @@ ROWS: tuple[Limit, ...] = (
         "each CTA has the masks of its own pixels", "PTX ISA 9.7.16.10.9.1",
         "take tiling=packed"),
     Limit("persistent", (False,), {"tiling": "linear"},
-        "not built: zeros and lane masks are stored once, before the only tile"),
+        "not built: zeros and lane masks are stored once, before the CTA's only tile"),
     Limit("cluster", ("1x1",), {"m_tile": 256},
-        "a pair is a cluster of two, whose CTAs share B's columns without multicast",
+        "a pair is itself a cluster of two CTAs, which share B's columns without multicast",
         way_out="leave one of them out"),
-    Limit("cluster", _ALONG_ROWS, {"product": PADDED}, "all columns are in one tile",
+    Limit("cluster", _ALONG_ROWS, {"product": PADDED},
+        "all columns of the result are in one tile, so there are no CTAs side by side",
         way_out="take cluster=Mx1"),
     Limit("schedule", ("auto", "single"), {"scheduler": "clc"},
-        "a CTA that is taken over has a whole tile, and ranges of K are fixed when the kernel is "
-        "compiled", way_out="leave one of them out"),
+        "a CTA takes over whole tiles, but this schedule gives each CTA a range of K that is "
+        "fixed when the kernel is compiled", way_out="leave one of them out"),
     Limit("schedule", ("auto", "single"), {"cluster": _ALONG_ROWS[1:]},
-        "the CTAs of a cluster load the same steps of K at the same time, and ranges of K differ",
+        "the CTAs of a cluster load the same steps of K at the same time, but this schedule gives "
+        "each CTA another range of K",
         way_out="leave one of them out"),
     Limit("schedule", ("auto", "single"), {"m_tile": 256},
-        "the CTAs of a pair compute a tile together, over the same stages, and a part of K belongs "
-        "to one CTA", way_out="leave one of them out"),
+        "the CTAs of a pair compute a tile together, from the same stages, but this schedule "
+        "gives each part of K to one CTA", way_out="leave one of them out"),
     # Stores.
     Limit("store_stages", (0,), {"store": "direct"},
         "threads store from registers, without buffers in shared memory",
@@ -208,52 +211,60 @@ ROWS: tuple[Limit, ...] = (
         "outputs of a sub-partition begin and end anywhere in a row of the image, and a box has "
         "one size and no gaps", "PTX ISA 5.5.3", "take tiling=rows, or leave store out"),
     Limit("store", ("direct",), {"operands": "exchanged"},
-        "each thread then holds a column of the output, not a row",
+        "with exchanged operands each thread has a column of the output, not a row",
         way_out="take swap=never or store=direct"),
     Limit("store", ("direct",), {"results": QUANTISED},
-        "a thread stores the elements and scales of its row", way_out="take store=direct"),
+        "each thread stores the elements and the scales of its row itself",
+        way_out="take store=direct"),
     Limit("store", ("direct",), {"results": (GATED, GATED_BLOCKS)},
-        "a staged tile has as many columns as the sums, twice those of the result",
+        "a tile staged for TMA would have as many columns as the sums, twice as many as the "
+        "result",
         way_out="take store=direct"),
     Limit("epilogue_tile", ("auto",), {"core": WGMMA},
         "the sums are in registers already, and none are loaded from tensor memory",
         way_out=_HOPPER),
     # Results.
     Limit("results", (PLAIN, GATED, GATED_BLOCKS), {"product": GROUPED},
-        "a block of scales has 128 rows, and may span several groups",
+        "a block of scales covers 128 rows, which may belong to several groups",
         way_out="quantise in another kernel"),
     Limit("results", (PLAIN, GATED, GATED_BLOCKS), {"product": CONVOLUTIONS},
-        "a block of scales has 128 rows of a matrix, which are not those of a tile of pixels",
+        "a block of scales covers 128 rows of a matrix, but the rows of a tile are pixels",
         way_out="take pipeline conv, where a launch of its own quantises "
         "(split-launches{quantise-apart=true})"),
     Limit("results", (PLAIN, GATED, QUANTISED), {"product": (ROW_WALK, IM2COL, SHIFTED, GROUPED)},
-        "not built: their stores count columns of the sums",
+        "not built: the stores of these kernels count the columns of the sums, of which the "
+        "result has half as many",
         way_out="return the sums, or let single columns alternate with target sm_100a"),
     Limit("results", (PLAIN, GATED_BLOCKS, QUANTISED), {"core": WGMMA},
         "a thread has two adjacent columns of each 8: the results of gates and values that "
         "alternate would be single columns, which no store or later op takes",
         "PTX ISA 9.7.14.5", "let columns alternate in blocks of 8, or take target sm_100a"),
     Limit("results", (PLAIN, GATED, QUANTISED), {"core": TCGEN05},
-        "not built: a thread separates the even columns of its row from the odd ones",
+        "not built: a thread separates the even columns of its row from the odd ones, not blocks "
+        "of 8",
         way_out="let single columns alternate, or take target sm_90a"),
     # Several accumulators.
     Limit("n_tiles", (1,), {"core": WGMMA},
         "one wgmma multiplies a tile of A by up to 256 columns, as many sums as a thread has "
         "registers for", "PTX ISA 9.7.15", "take a larger n-tile, or target sm_100a"),
     Limit("n_tiles", (1,), {"store": "tma"},
-        "not built: its buffers in shared memory serve one accumulator"),
+        "not built: the buffers in shared memory for TMA stores serve one accumulator"),
     Limit("collector", (False,), {"n_tiles": 1},
-        "the buffer keeps A for further mma that read the same A", "PTX ISA 9.7.16.10.9.1",
+        "the collector buffer keeps A for a further mma with the same A, and with n-tiles=1 there "
+        "is none", "PTX ISA 9.7.16.10.9.1",
         "take n-tiles=2"),
     # Kinds of instructions.
     Limit("kind", ("",), {"core": WGMMA},
-        "wgmma has one instruction for a type", "PTX ISA 9.7.15.2", _HOPPER),
+        "wgmma has one instruction for each type of operands, so there is no kind to choose",
+        "PTX ISA 9.7.15.2", _HOPPER),
     Limit("kind", ("",), {"product": (DENSE, GROUPED)},
-        "other types have one instruction each", way_out="leave kind out"),
+        "tcgen05.mma has one kind for each type of operands that are not block-scaled",
+        way_out="leave kind out"),
     Limit("core", (TCGEN05,), {"product": (SCALED, PADDED)},
-        "wgmma multiplies no block scales", "PTX ISA 9.7.15.2", "take target sm_100a"),
+        "wgmma multiplies no block-scaled operands", "PTX ISA 9.7.15.2", "take target sm_100a"),
     Limit("core", (TCGEN05,), {"product": SHIFTED},
-        "wgmma reads A from shared memory or registers, and shifts neither", "PTX ISA 9.7.15.5",
+        "wgmma reads A from shared memory or registers, and can shift the rows of neither",
+        "PTX ISA 9.7.15.5",
         "take pipeline conv-smem-offset, or target sm_100a"),
     # Warps of a role.
     Limit("consumer_warps", (0, 1), {"core": TCGEN05},
@@ -262,40 +273,44 @@ ROWS: tuple[Limit, ...] = (
         "the buffers in shared memory belong to the warps of one warpgroup, and only the thread "
         "that stores a buffer can wait until it is free", way_out="take store=direct"),
     *(Limit(f"{role}_warps", (0, *legal), {"core": WGMMA},
-          "the sums are in registers of the consumers, two warpgroups with 64 rows each, which "
-          "also store them")
+          "on this target the sums are in registers of the consumers, two warpgroups with 64 rows "
+          "each, which therefore also store them")
       for role, legal in (("producer", (1,)), ("consumer", (8,)), ("epilogue", ()))),
     # Parts of K and exchanged operands.
     Limit("split_k", (1,), {"results": (GATED, GATED_BLOCKS, QUANTISED)},
-        "in the kernel that sums the parts up a thread computes one element, not a block",
+        "the kernel that sums the parts computes one element in each thread, not a block of them",
         way_out="leave split-k out"),
     Limit("swap", ("auto", "never"), {"product": GROUPED},
-        "exchanged, a group's rows would be the columns of an mma, whose number is fixed in its "
-        "descriptor before the group's size is known", way_out="leave swap out"),
+        "with exchanged operands the rows of a group would be the columns of an mma, whose number "
+        "is fixed in the instruction descriptor before the size of the group is known",
+        way_out="leave swap out"),
     Limit("swap", ("auto", "never"), {"results": (GATED, GATED_BLOCKS, QUANTISED)},
-        "exchanged, the columns of a block would be in different lanes, but one thread needs all "
-        "of them",
+        "with exchanged operands the columns of a block would be in different lanes, but one "
+        "thread needs all of them",
         way_out="leave swap out"),
     Limit("operands", ("given",), {"core": WGMMA},
         "with wgmma a thread holds elements of several rows and columns, exchanged or not",
         way_out="leave swap out"),
     # Taps that shift a tile in tensor memory.
     Limit("shift", ("ashift",), {"halo": "mask"},
-        ".ashift moves A at no cost; tcgen05.shift only serves to be ordered before a refresh",
+        ".ashift moves A at no cost; tcgen05.shift is only needed where a shift has to be ordered "
+        "before a refresh of the halo",
         way_out="leave shift out, or use halo=refresh"),
     Limit("shift_quarters", ("one",), {"shift": "ashift"},
-        "it names the sub-partitions that tcgen05.shift moves, and has no effect on .ashift",
+        "the option names the sub-partitions that tcgen05.shift moves, and has no effect on "
+        ".ashift",
         way_out="leave shift-quarters out, or use halo=refresh with shift=shift"),
-    Limit("halo_load", ("boxes",), {"halo": "mask"}, "there is no halo to load",
+    Limit("halo_load", ("boxes",), {"halo": "mask"}, "with halo=mask no halo is loaded",
         way_out="leave halo-load out, or use halo=refresh"),
     Limit("tiling", ("packed",), {"halo_load": "w128"},
         "im2col::w::128 traverses 128 pixels of one input row of all images, so sub-partitions "
-        "must be consecutive; those of rows are blocks of arbitrary output rows, those of linear "
-        "continue from one input row to the next", "PTX ISA 5.5.5",
+        "must be consecutive; with tiling=rows they are blocks of arbitrary output rows, and with "
+        "tiling=linear they continue from one input row to the next", "PTX ISA 5.5.5",
         "use tiling=packed, or halo-load=boxes"),
     # Warps that load fragments.
     Limit("ctas", (0,), {"copies": "cp.async"},
-        "a CTA with several tiles loads the next one's while it stores",
+        "a CTA with several tiles loads the next tile while it stores the last one, which copies "
+        "by cp.async do not support",
         way_out="take copy=tma, or as many CTAs as tiles"),
 )  # fmt: skip
 
@@ -321,9 +336,10 @@ class Absent:
 _GEMV = "tile-gemv-padded-n"
 ABSENT: tuple[Absent, ...] = (
     Absent((_GEMV,), (TCGEN05,), ("store=tma", "epilogue-tile"),
-        "a row of the result has a few columns, less than a box or a tile of the epilogue saves"),
+        "a row of the result has only a few columns, so a TMA box or a smaller tile of the "
+        "epilogue would save nothing"),
     Absent((_GEMV,), (TCGEN05,), ("n-tiles",),
-        "all columns are in one tile: N of an mma is at least theirs"),
+        "all columns of the result are in one tile: N of the mma is at least their number"),
 )  # fmt: skip
 """Features for which a pass has no option; the first row that matches is the reason."""
 

@@ -84,8 +84,8 @@ class Warps:
         if self != Warps() and WARP_MAP in names:
             raise match_failure(
                 source.op,
-                f"expected a function without {WARP_MAP} or no numbers of warps, got both; leave "
-                "one of them out",
+                f"expected either the attribute {WARP_MAP} on the function or numbers of warps as "
+                "options, got both; leave one of them out",
             )
         if WARP_MAP in names:
             told = ir.StringAttr(names[WARP_MAP]).value
@@ -94,8 +94,9 @@ class Warps:
         if self.producer == 2 and not read:
             raise match_failure(
                 source.op,
-                "expected producer-warps=1, got 2: the second loads matrices that the epilogue "
-                "reads, with store=tma, and this kernel has none that TMA can load; leave it out",
+                "expected producer-warps=1, got 2: with store=tma a second producer warp loads "
+                "the matrices that the epilogue reads, and this kernel has none that TMA can "
+                "load; leave it out",
             )
         if read or self != Warps():
             name = MAPS[2 if read else 1, self.epilogue or QUARTERS]

@@ -164,7 +164,7 @@ def test_breaks_are_caught(what: str, target: str, options: str, at: str, edit: 
         ("sm_100a", {"split_k": 2}, "or one of 3 (all parts must have the same number of the 3"),
         ("sm_90a", {"split_k": 2}, "or one of 3 (all parts must have the same number of the 3"),
         ("sm_100a", {"store": "tma", "epilogue_tile": "32x16"}, "take epilogue-tile=128x16"),
-        ("sm_100a", {"n_tiles": 0}, "expected n-tiles of at least 1, got 0"),
+        ("sm_100a", {"n_tiles": 0}, "n-tiles must be at least 1, got 0"),
         ("sm_90a", {"cta_group": 2}, "only tcgen05 has pairs of CTAs"),
     ],
 )  # fmt: skip

@@ -403,7 +403,7 @@ func.func @f(%a: tensor<200x72xf16>, %b: tensor<3x72x64xf16>, %sizes: tensor<3xi
   return %q#0, %q#1 : tensor<200x64xf4E2M1FN>, tensor<2x1x512xf8E4M3FN>
 }
 """
-    with pytest.raises(PassError, match="a block of scales has 128 rows"):
+    with pytest.raises(PassError, match="a block of scales covers 128 rows"):
         tcir.compile(text, "gemm")
 
 

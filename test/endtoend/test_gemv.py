@@ -181,7 +181,7 @@ def test_refused(case: BlockScaled, says: str) -> None:
         ("schedule=fast", "expected schedule to be one of auto"),
         ("splits=2", "schedule=auto"),
         ("kind=mxf4", "expected kind to be one of mxf4nvf4, got mxf4"),
-        ("schedule=split-k splits=9", r"expected splits in \[1, 1\]"),
+        ("schedule=split-k splits=9", r"splits must be in \[1, 1\]"),
     ],
 )
 def test_refused_options(options: str, says: str) -> None:

@@ -59,7 +59,7 @@ def test_n_of_eight_rests_on_an_assumption(answer: str, monkeypatch: pytest.Monk
     case = BlockScaled(m=3, k=64)
     with remarks_to(lambda _, text: said.append(text)):
         report = tcir.validate(case.linalg(), "gemv-padded-n", pad_n=8)
-    assert any("pad-n=8 rests on the assumption scaled_n8" in text for text in said)
+    assert any("pad-n=8 relies on the assumption scaled_n8" in text for text in said)
     assert report.ok == (answer == "runs"), str(report)
     assert ("scaled_n8 = illegal" in str(report)) == (answer == "illegal"), str(report)
 

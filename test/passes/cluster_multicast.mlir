@@ -14,8 +14,8 @@
 // THREE: expected cluster to be MxN, CTAs along rows and columns of tiles, each 1, 2, 4 or 8 and at most 8 together (what every device with clusters launches), got 3x1; smallest accepted: cluster=1x1
 // SIXTEEN: at most 8 together (what every device with clusters launches), got 4x4
 // N48: error: expected n-tile to be a multiple of 64 with cluster=8x1, got 48: 8 CTAs load a part of B's columns each, whole swizzle patterns of 8; take n-tile=64
-// PAIR: expected cluster=1x1 with cta-group=2, got 2x1: a pair is a cluster of two, whose CTAs share B's columns without multicast; leave one of them out
-// CLC: expected cluster=1x1 with scheduler=clc, got 2x1: not built: a request takes over a whole cluster, and only pairs share a response; take scheduler=static
+// PAIR: expected cluster=1x1 with cta-group=2, got 2x1: a pair is itself a cluster of two CTAs, which share B's columns without multicast; leave one of them out
+// CLC: expected cluster=1x1 with scheduler=clc, got 2x1: not built: a clusterlaunchcontrol request takes over a whole cluster, and only the CTAs of a pair share its response; take scheduler=static
 // SIX: expected ctas to be a multiple of the 4 of cluster=2x2, got 6: the CTAs of a cluster go through tiles together; take ctas=8
 
 // Two CTAs along N have the same rows of A: each loads 64 of the 128 for both, and B for itself.

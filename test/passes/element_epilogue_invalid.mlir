@@ -10,12 +10,12 @@
 // QSIMT: quantised_gemv.mlir:4:12: error: expected results of one tensor in convert-to-simt, got tc.quantise_blocks (no thread has all columns of a block); take pipeline gemm, or quantise by a launch of its own, as split-launches{quantise-apart=true} makes it
 // QPADDED: quantised_gemv.mlir:4:12: error: expected results of one tensor in tile-gemv-padded-n, got tc.quantise_blocks
 
-// SIMT: gated_gemv.mlir:5:8: error: expected a result for every sum in convert-to-simt, got one for two columns, as a gated activation makes; take pipeline gemm, or return the sums
-// PADDED: gated_gemv.mlir:5:8: error: expected a result for every sum in tile-gemv-padded-n, got one for two columns, as a gated activation makes; take pipeline gemm, or return the sums
+// SIMT: gated_gemv.mlir:5:8: error: expected a result for every sum in convert-to-simt, got one result for each two columns, as a gated activation makes; take pipeline gemm, or return the sums
+// PADDED: gated_gemv.mlir:5:8: error: expected a result for every sum in tile-gemv-padded-n, got one result for each two columns, as a gated activation makes; take pipeline gemm, or return the sums
 
 func.func @gated(%a: tensor<16x16xf16>, %b: tensor<16x32xf16>) -> tensor<16x16xf32> {
   %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn"} : (tensor<16x16xf16>, tensor<16x32xf16>) -> tensor<16x32xf32>
-  // expected-error @+1 {{expected a result for every sum in tile-matmul-warp, got one for two columns, as a gated activation makes; take pipeline gemm, or return the sums}}
+  // expected-error @+1 {{expected a result for every sum in tile-matmul-warp, got one result for each two columns, as a gated activation makes; take pipeline gemm, or return the sums}}
   %d = "tc.epilogue"(%c) ({
   ^bb0(%gate: f32, %value: f32):
     %v = arith.mulf %gate, %value : f32

@@ -29,7 +29,7 @@
 // PTX: cvt.rn.satfinite.e4m3x2.f32
 // PTX: st.global.u8
 
-// WIDTH: error: expected n-tile to be a multiple of 64 to quantise, got 96 (a thread has the scales of 64 columns in a register); take n-tile=128; smallest accepted: n-tile=64
+// WIDTH: error: expected n-tile to be a multiple of 64 to quantise, got 96 (a thread packs the scales of 64 columns into a register); take n-tile=128; smallest accepted: n-tile=64
 func.func @quantised(%a: tensor<200x256xf16>, %b: tensor<256x160xf16>, %bias: tensor<160xf32>)
     -> (tensor<200x160xf8E4M3FN>, tensor<2x2x512xf8E8M0FNU>) {
   %zero = arith.constant 0.0 : f32

@@ -5,7 +5,7 @@
 // RUN: %exits 3 %tc-opt %s --split-input-file --split-k="{splits=6}" | %filecheck %s --check-prefix=SIX
 // RUN: %exits 3 %tc-opt %s --split-input-file --split-k="{splits=-1}" | %filecheck %s --check-prefix=NEGATIVE
 // NEGATIVE: expected split-k of at least 1, or 0 to choose, got -1
-// SIX: error: expected split-k in [1, 5], got 6: K=300 is 5 steps of 64 elements
+// SIX: error: split-k must be in [1, 5], got 6: K=300 has 5 steps of 64 elements
 
 // Five steps: 2, 2 and 1. The epilogue is that of the sum.
 // CHECK-LABEL: func.func @f(

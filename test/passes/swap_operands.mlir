@@ -14,7 +14,7 @@
 // CHECK: "tc.element"(%arg2) {map = #map}
 // NEVER-LABEL: func.func @decode(
 // NEVER: "tc.matmul"(%arg0, %arg1) {a_layout = "mk", b_layout = "kn"}
-// REMARK: remark: operands exchanged, so that the 4096 columns of B are the rows of tiles: 8 x 4096 takes 128 x 4096 rows x columns of mma as it is, 4096 x 16 exchanged
+// REMARK: remark: operands exchanged, so that the 4096 columns of B become rows of tiles: the 8 x 4096 result takes mma of 128 x 4096 rows x columns as it is, and 4096 x 16 exchanged
 func.func @decode(%a: tensor<8x64xf16>, %b: tensor<64x4096xf16>, %bias: tensor<4096xf32>) -> tensor<8x4096xf32> {
   %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn"} : (tensor<8x64xf16>, tensor<64x4096xf16>) -> tensor<8x4096xf32>
   %d = "tc.epilogue"(%c) ({

@@ -10,11 +10,11 @@
 // RUN: %exits 3 %tc-opt %S/Inputs/conv.mlir --tile-conv-shift-reuse="{shift-quarters=all}" | %filecheck %s --check-prefix=QMASK
 // RUN: %exits 3 %tc-opt %S/Inputs/conv.mlir --tile-conv-shift-reuse="{halo=refresh shift-quarters=all}" | %filecheck %s --check-prefix=QASHIFT
 
-// QMASK: error: expected shift-quarters=one with shift=ashift, got all: it names the sub-partitions that tcgen05.shift moves, and has no effect on .ashift; leave shift-quarters out, or use halo=refresh with shift=shift
+// QMASK: error: expected shift-quarters=one with shift=ashift, got all: the option names the sub-partitions that tcgen05.shift moves, and has no effect on .ashift; leave shift-quarters out, or use halo=refresh with shift=shift
 // QASHIFT: error: expected shift-quarters=one with shift=ashift, got all
-// MASK: error: expected halo-load=boxes with halo=mask, got w128: there is no halo to load; leave halo-load out, or use halo=refresh
-// WROWS: error: expected tiling=packed with halo-load=w128, got rows: im2col::w::128 traverses 128 pixels of one input row of all images, so sub-partitions must be consecutive; those of rows are blocks of arbitrary output rows, {{.*}} (PTX ISA 5.5.5); use tiling=packed, or halo-load=boxes
-// WLINEAR: expected tiling=packed with halo-load=w128, got linear: {{.*}}, those of linear continue from one input row to the next
+// MASK: error: expected halo-load=boxes with halo=mask, got w128: with halo=mask no halo is loaded; leave halo-load out, or use halo=refresh
+// WROWS: error: expected tiling=packed with halo-load=w128, got rows: im2col::w::128 traverses 128 pixels of one input row of all images, so sub-partitions must be consecutive; with tiling=rows they are blocks of arbitrary output rows, {{.*}} (PTX ISA 5.5.5); use tiling=packed, or halo-load=boxes
+// WLINEAR: expected tiling=packed with halo-load=w128, got linear: {{.*}}, and with tiling=linear they continue from one input row to the next
 // WFAR: lanes must be in [1, 8] input columns apart with halo-load=w128, got 36, the least common multiple of stride 4 and dilation 9 along the width{{.*}}; use pipeline conv-implicit-gemm
 // N20: 2:8: error: expected n-tile to be a multiple of 16 in [16, 256], got 20 (N of tcgen05.mma.kind::f16 with M = 128, PTX ISA 9.7.16.2, table 39); take 16 or 32
 // N300: 2:8: error: expected n-tile to be a multiple of 16 in [16, 256], got 300

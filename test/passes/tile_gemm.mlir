@@ -8,7 +8,7 @@
 // NOT-PERSISTENT: expected ctas=0 with persistent=false, got 4: a kernel that is not persistent has a CTA for every tile; take persistent=true
 
 // RUN: %exits 3 %tc-opt %s --split-input-file --tile-gemm="{kind=mxf4}" | %filecheck %s --check-prefix=KIND
-// KIND: error: expected no kind in a product of matrices, got mxf4: other types have one instruction each; leave kind out
+// KIND: error: expected no kind in a product of matrices, got mxf4: tcgen05.mma has one kind for each type of operands that are not block-scaled; leave kind out
 // N8: error: expected n-tile to be a multiple of 16 in [16, 256], got 8
 // CONV: 2:8: error: tile-gemm expected a function of one tc.matmul and func.return, got tc.conv2d, func.return
 

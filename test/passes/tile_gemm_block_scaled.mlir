@@ -2,7 +2,7 @@
 // RUN: %tc-opt %s --split-input-file --tile-gemm="{n-tile=192}" | %filecheck %s --check-prefix=N192
 // RUN: %exits 3 %tc-opt %s --split-input-file --tile-gemm="{n-tile=80}" | %filecheck %s --check-prefix=N80
 
-// N80: error: expected n-tile to be a multiple of 32 with 300 columns of B, got 80 (32 rows share a column of scale factors, PTX ISA 9.7.16.10.7); take n-tile=96
+// N80: error: expected n-tile to be a multiple of 32 with 300 columns of B, got 80 (in tensor memory 32 rows share a column of scale factors, PTX ISA 9.7.16.10.7); take n-tile=96
 
 // Tiles of 128 columns are whole blocks of scale factors: four sets of a stage, 4 columns each.
 // CHECK-LABEL: func.func @nvfp4(

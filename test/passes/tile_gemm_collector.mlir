@@ -8,11 +8,11 @@
 // RUN: %exits 3 %tc-opt %s --tile-gemm="{n-tile=128 n-tiles=5}" | %filecheck %s --check-prefix=ROOM
 // RUN: %exits 3 %tc-opt %s --tile-gemm="{n-tile=64 n-tiles=2 store=tma}" | %filecheck %s --check-prefix=TMA
 
-// GAIN: remark: collector: 2 mma of 64 columns read A once: 12288 -> 8192 bytes of shared memory, 96 -> 80 cycles of the tensor core for 32 bytes of K (modelled, not measured; an upper bound: the ISA permits reading the buffer instead, and does not promise it)
-// ONE: expected collector=false with n-tiles=1, got true: the buffer keeps A for further mma that read the same A (PTX ISA 9.7.16.10.9.1); take n-tiles=2
-// NONE: expected n-tiles of at least 1, got 0; smallest accepted: n-tiles=1
+// GAIN: remark: collector: 2 mma of 64 columns read A from shared memory once: 12288 -> 8192 bytes of shared memory, 96 -> 80 cycles of the tensor core for 32 bytes of K (modelled, not measured; the saving is an upper bound, as the PTX ISA permits the hardware to reuse the buffer, and does not promise it)
+// ONE: expected collector=false with n-tiles=1, got true: the collector buffer keeps A for a further mma with the same A, and with n-tiles=1 there is none (PTX ISA 9.7.16.10.9.1); take n-tiles=2
+// NONE: n-tiles must be at least 1, got 0; smallest accepted: n-tiles=1
 // ROOM: error: expected n-tiles of at most 4 with 128 columns each, got 5: tensor memory has 512 columns for their accumulators; take n-tiles=4
-// TMA: expected n-tiles=1 with store=tma, got 2: not built: its buffers in shared memory serve one accumulator; leave it out
+// TMA: expected n-tiles=1 with store=tma, got 2: not built: the buffers in shared memory for TMA stores serve one accumulator; leave it out
 
 // CHECK: tc.grid = array<i64: 1, 2, 1>
 // CHECK: arith.muli %{{.*}}, %c192

@@ -16,12 +16,12 @@
 // AUTO: remark: epilogue-tile=128x16 (auto: all rows, as threads store them; 16 sums in registers of a thread)
 // AUTO-TMA: remark: epilogue-tile=32x64 (auto: a warp's rows, the widest swizzle span that divides a tile's; 4 in shared memory, a warp stores each)
 // TAKEN: remark: epilogue-tile=128x32 (as the option says; 2 in shared memory, 4 warps share each)
-// ROWS: expected epilogue-tile=auto or MxN with M one of 32, 64, 128 (a warp reads 32 lanes of tensor memory, PTX ISA 9.7.16.8) and N a multiple of 16 in [16, 256], got 96x64; take epilogue-tile=auto
+// ROWS: expected epilogue-tile=auto or MxN, with M one of 32, 64, 128 (a warp reads 32 lanes of tensor memory, PTX ISA 9.7.16.8) and N a multiple of 16 in [16, 256], got 96x64; take epilogue-tile=auto
 // COLUMNS: got 128x24; take epilogue-tile=auto
 // WORD: got 128; take epilogue-tile=auto
-// THREADS: expected epilogue-tile=128xN with store=direct, got 64x64: each of the four warps stores its own 32 rows from registers, all at the same time, and no rows are staged together; take store=tma or epilogue-tile=128x16
-// DIVIDES: expected columns of epilogue-tile that divide the 128 of n-tile, got 128x96: the last one would read tensor memory past the accumulator; take epilogue-tile=128x16
-// LOADED: expected 16, 32, 64, 128 columns of epilogue-tile with store=direct, got 128x48: one tcgen05.ld.32x32b loads a power of two of columns to as many registers of a thread (PTX ISA 9.7.16.8.1); take epilogue-tile=128x16
+// THREADS: expected epilogue-tile=128xN with store=direct, got 64x64: each of the four warps stores its own 32 rows from registers, all at the same time, so there is no staging buffer for fewer rows; take store=tma or epilogue-tile=128x16
+// DIVIDES: the columns of epilogue-tile must divide n-tile=128, got 128x96: the last tile would otherwise read tensor memory past the accumulator; take epilogue-tile=128x16
+// LOADED: expected 16, 32, 64, 128 columns of epilogue-tile with store=direct, got 128x48: one tcgen05.ld.32x32b loads a power of two of columns, each into a register of the thread (PTX ISA 9.7.16.8.1); take epilogue-tile=128x16
 
 // DIRECT: scf.for %{{.*}} = %c0 to %c128 step %c64
 // DIRECT: "tc.tmem_ld"{{.*}} -> vector<32x64xf32>

@@ -9,7 +9,7 @@
 // RUN: %exits 3 %tc-opt %s --split-input-file --swap-operands="{swap=always}" | %filecheck %s --check-prefix=SWAP
 // RUN: %tc-opt %s --split-input-file --swap-operands | %filecheck %s --check-prefix=KEPT
 // RUN: %tc-opt %s --split-input-file --split-k="{splits=2}" | %filecheck %s --check-prefix=SPLIT
-// KIND: tile_gemm_grouped.mlir:{{[0-9]+}}:8: error: expected no kind with groups, got mxf4: other types have one instruction each; leave kind out
+// KIND: tile_gemm_grouped.mlir:{{[0-9]+}}:8: error: expected no kind with groups, got mxf4: tcgen05.mma has one kind for each type of operands that are not block-scaled; leave kind out
 // SWAP: tile_gemm_grouped.mlir:{{[0-9]+}}:8: error: expected swap=auto or never with groups, got always
 // KEPT-COUNT-2: "tc.grouped_matmul"
 // SPLIT: %[[PARTS:.*]] = "tc.grouped_matmul"(%arg0, %arg1, %arg2) {{.*}}k_part = 64

@@ -26,7 +26,7 @@ func.func @rows(%a: tensor<8x64xf4E2M1FN>, %sa: tensor<1x1x512xf8E4M3FN>, %b: te
 // -----
 
 func.func @vector(%a: tensor<8x64xf4E2M1FN>, %sa: tensor<1x1x512xf8E4M3FN>, %b: tensor<64xf4E2M1FN>, %sb: tensor<4xf8E4M3FN>) -> tensor<8xf32> {
-  // expected-error @+1 {{expected a matrix B, got a vector; take pipeline gemv-padded-n}}
+  // expected-error @+1 {{expected B to be a matrix, got a vector; take pipeline gemv-padded-n}}
   %c = "tc.block_scaled_matmul"(%a, %sa, %b, %sb) {block = 16 : i64, a_scale_layout = "blocked_128x4", b_scale_layout = "row_major", operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (tensor<8x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>, tensor<64xf4E2M1FN>, tensor<4xf8E4M3FN>) -> tensor<8xf32>
   return %c : tensor<8xf32>
 }
@@ -34,7 +34,7 @@ func.func @vector(%a: tensor<8x64xf4E2M1FN>, %sa: tensor<1x1x512xf8E4M3FN>, %b: 
 // -----
 
 func.func @part(%a: tensor<8x128xf16>, %b: tensor<16x128xf16>) -> tensor<2x8x16xf32> {
-  // expected-error @+1 {{expected k_part to be a multiple of 64, got 96 (a step of the main loop, a span of the swizzle); take k_part = 128}}
+  // expected-error @+1 {{expected k_part to be a multiple of 64, got 96 (64 elements are one step of the main loop: a span of the swizzle); take k_part = 128}}
   %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "nk", k_part = 96 : i64} : (tensor<8x128xf16>, tensor<16x128xf16>) -> tensor<2x8x16xf32>
   return %c : tensor<2x8x16xf32>
 }

@@ -28,7 +28,7 @@
 // BOXES: expected producer-warps to be one of 1, 2, or 0 to choose, got 4 (one thread keeps TMA busy, which copies whole boxes by itself; a second warp loads the matrices that the epilogue reads); take producer-warps=1
 // ISSUES: expected consumer-warps to be one of 1, 8, or 0 to choose, got 4 (tcgen05.mma is an instruction of one thread, wgmma of whole warpgroups, each of which multiplies 64 of a tile's 128 rows); take consumer-warps=1
 // WGMMA: error: expected consumer-warps=1 for sm_100a, got 8: {{.*}}; leave it out, or take target sm_90a
-// NOTHING: error: expected producer-warps=1, got 2: the second loads matrices that the epilogue reads, with store=tma, and this kernel has none that TMA can load; leave it out
+// NOTHING: error: expected producer-warps=1, got 2: with store=tma a second producer warp loads the matrices that the epilogue reads, and this kernel has none that TMA can load; leave it out
 // GROUPS: expected epilogue-warps=4 with store=tma, got 8: the buffers in shared memory belong to the warps of one warpgroup, and only the thread that stores a buffer can wait until it is free; take store=direct
 func.func @f(%a: tensor<40x24xf16>, %b: tensor<64x24xf16>, %c: tensor<40x64xf32>) -> tensor<40x64xf32> {
   %s = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "nk"} : (tensor<40x24xf16>, tensor<64x24xf16>) -> tensor<40x64xf32>

@@ -25,7 +25,7 @@
 // SPLIT: } {tc.most_trips = 1 : i64}
 // SPLIT: llvm.func @nvfp4_reduce
 
-// MOST: error: expected splits in [1, 2] with schedule=split-k, got 3
+// MOST: error: splits must be in [1, 2] with schedule=split-k, got 3
 func.func @nvfp4(%a: tensor<300x320xf4E2M1FN>, %sa: tensor<3x5x512xf8E4M3FN>, %b: tensor<320xf4E2M1FN>, %sb: tensor<20xf8E4M3FN>) -> tensor<300xf16> {
   %c = "tc.block_scaled_matmul"(%a, %sa, %b, %sb) {block = 16 : i64, a_scale_layout = "blocked_128x4", b_scale_layout = "row_major", operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>}
     : (tensor<300x320xf4E2M1FN>, tensor<3x5x512xf8E4M3FN>, tensor<320xf4E2M1FN>, tensor<20xf8E4M3FN>) -> tensor<300xf16>

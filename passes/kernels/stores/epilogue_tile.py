@@ -50,8 +50,8 @@ class TileStores:
                 raise match_failure(
                     source.op,
                     f"expected epilogue-tile={staged_rows}xN with store=tma, got {given}: rows of "
-                    f"an image begin at other lanes than a tile of {given.rows} rows; take "
-                    f"epilogue-tile={staged_rows}x{given.columns}",
+                    f"an image do not begin at the same lanes as a tile of {given.rows} rows; "
+                    f"take epilogue-tile={staged_rows}x{given.columns}",
                 )
             return TileStores(given, stages, "as the option says")
         if stages:
@@ -87,7 +87,7 @@ def parse(text: str) -> EpilogueTile | None:
     if made is None or made.rows not in ROWS or made.columns not in MMA_N:
         rows = ", ".join(map(str, ROWS))
         raise InputError(
-            f"expected epilogue-tile=auto or MxN with M one of {rows} (a warp reads 32 lanes of "
+            f"expected epilogue-tile=auto or MxN, with M one of {rows} (a warp reads 32 lanes of "
             f"tensor memory, PTX ISA 9.7.16.8) and N {MMA_N}, got {text}; take epilogue-tile=auto"
         )
     return made
@@ -97,8 +97,8 @@ def _check_divides(op: ir.OpView, tile: EpilogueTile, n_tile: int) -> None:
     if n_tile % tile.columns:
         raise match_failure(
             op,
-            f"expected columns of epilogue-tile that divide the {n_tile} of n-tile, got {tile}: "
-            "the last one would read tensor memory past the accumulator; take "
+            f"the columns of epilogue-tile must divide n-tile={n_tile}, got {tile}: the last tile "
+            "would otherwise read tensor memory past the accumulator; take "
             f"epilogue-tile={tile.rows}x{STORE_COLUMNS}",
         )
 
@@ -109,8 +109,8 @@ def _check_stored_by_threads(source: Source, tile: EpilogueTile) -> None:
         raise match_failure(
             op,
             f"expected epilogue-tile={TMEM_LANES}xN with store=direct, got {tile}: each of the "
-            "four warps stores its own 32 rows from registers, all at the same time, and no rows "
-            f"are staged together; take store=tma or {smallest}",
+            "four warps stores its own 32 rows from registers, all at the same time, so there is "
+            f"no staging buffer for fewer rows; take store=tma or {smallest}",
         )
     if source.quantise is not None and tile.columns != QUANTISED_COLUMNS:
         raise match_failure(
@@ -124,6 +124,6 @@ def _check_stored_by_threads(source: Source, tile: EpilogueTile) -> None:
         raise match_failure(
             op,
             f"expected {legal} columns of epilogue-tile with store=direct, got {tile}: one "
-            "tcgen05.ld.32x32b loads a power of two of columns to as many registers of a thread "
-            f"(PTX ISA 9.7.16.8.1); take {smallest}",
+            "tcgen05.ld.32x32b loads a power of two of columns, each into a register of the "
+            f"thread (PTX ISA 9.7.16.8.1); take {smallest}",
         )

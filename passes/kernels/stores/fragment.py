@@ -160,18 +160,19 @@ def check_fragment_quantised(op: tc.QuantiseBlocksOp, n_tile: int, parts: int, t
     if op.format.bits != 8:
         raise match_failure(
             op,
-            f"expected codes that {target} converts to, got {op.codes.type.element_type} (cvt to "
-            "e2m1x2 needs sm_100a, PTX ISA 9.7.9.21); quantise to f8E4M3FN or f8E5M2 with scales "
-            "of 32, or return the values",
+            f"expected codes of a type that {target} can convert to, got "
+            f"{op.codes.type.element_type} (cvt to e2m1x2 needs sm_100a, PTX ISA 9.7.9.21); "
+            "quantise to f8E4M3FN or f8E5M2 with scales of 32 elements, or return the values",
             SMALLEST_MATMUL,
         )
     if n_tile % (WORD_COLUMNS * parts):
         whole = WORD_COLUMNS * parts
         raise match_failure(
             op,
-            f"expected n-tile to be a multiple of {whole} to quantise, got {n_tile} (a thread has "
-            f"the scales of {WORD_COLUMNS} columns in a register); take "
-            f"n-tile={min(round_up(n_tile, whole), 256)}; smallest accepted: n-tile={WORD_COLUMNS}",
+            f"expected n-tile to be a multiple of {whole} to quantise, got {n_tile} (a thread "
+            f"packs the scales of {WORD_COLUMNS} columns into a register); take "
+            f"n-tile={min(round_up(n_tile, whole), 256)}; smallest accepted: "
+            f"n-tile={WORD_COLUMNS}",
             SMALLEST_MATMUL,
         )
 

@@ -63,7 +63,9 @@ class Staging:
         tile = tc.SmemType.build([self.rows, width], element, "K", swizzle)
         ring = tc.SmemTileOp(tc.RingType.build(stages, tile)).tile
         remark(
-            op, f"TMA stores {self.rows}x{width} at a time, in turn from {stages} in shared memory"
+            op,
+            f"TMA stores boxes of {self.rows}x{width} elements, in turn from {stages} buffers "
+            "in shared memory",
         )
         return StagedFragments(made, ring)
 
@@ -72,9 +74,9 @@ class Staging:
         if self.columns * bytes_ % TMA_INNER_BOX_MULTIPLE:
             raise match_failure(
                 op,
-                f"expected a tile's rows of a multiple of {TMA_INNER_BOX_MULTIPLE} bytes with "
-                f"store=tma, got {self.columns} x {bytes_} = {self.columns * bytes_} (inner extent "
-                "of a box, CUDA driver API, cuTensorMapEncodeTiled); take "
+                f"expected the rows of a tile to have a multiple of {TMA_INNER_BOX_MULTIPLE} "
+                f"bytes with store=tma, got {self.columns} x {bytes_} = {self.columns * bytes_} "
+                "(inner extent of a box, CUDA driver API, cuTensorMapEncodeTiled); take "
                 f"n-tile={TMA_INNER_BOX_MULTIPLE // bytes_}, or store=direct",
             )
 
@@ -87,8 +89,9 @@ class Staging:
             legal = [n for n in range(1, tiles + 1) if tiles % n == 0]
             raise match_failure(
                 op,
-                f"expected store-stages to be one of {', '.join(map(str, legal))}, got "
-                f"{self.stages}: a tile of {self.columns} columns is stored in {tiles} boxes, and "
-                f"the next tile begins with the first buffer; take store-stages={legal[-1]}",
+                f"store-stages must be one of {', '.join(map(str, legal))}, got {self.stages}: a "
+                f"tile of {self.columns} columns is stored in {tiles} boxes, and the next tile "
+                "begins with the first buffer, so the number of buffers must divide that of the "
+                f"boxes; take store-stages={legal[-1]}",
             )
         return self.stages
