@@ -68,5 +68,5 @@ def test_warpgroups_that_multiply() -> None:
 
 def test_a_map_and_numbers() -> None:
     named = SUMS.replace("f32> {", 'f32> attributes {tc.warp_map = "tcgen05"} {', 1)
-    with pytest.raises(tcir.PassError, match=r"without tc\.warp_map or no numbers of warps"):
+    with pytest.raises(tcir.PassError, match=r"tc\.warp_map on the function or numbers of warps"):
         tcir.compile(named, "gemm", epilogue_warps=8)
