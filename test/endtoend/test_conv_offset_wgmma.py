@@ -215,5 +215,5 @@ def test_conv_takes_the_schedule_of_fewest_cycles(conv: Conv, schedule: str) -> 
     assert rows[0].startswith(schedule) and len(rows) == (1 if conv.r == 1 else 2)
     cycles = [int(row.split()[-1]) for row in rows]
     assert cycles == sorted(cycles) and head.split()[-1] == "cycles"
-    assert "conv-shift-reuse is no candidate" in last
+    assert "conv-shift-reuse is not considered" in last
     assert ("walk = " in kernel.ir["tile-conv"]) == (schedule == "conv-smem-offset")
