@@ -76,7 +76,7 @@ class LongestFirst:
 
     rows: row tiles of a head; heads: heads of a batch; batch: number of batches times parts of the
           keys; together: heads of a group, a divisor of `heads`
-    ctas: CTAs that divide the tiles of all heads among them; None: one for each tile
+    ctas: number of CTAs that divide the tiles of all heads among them; None: a CTA for each tile
     """
 
     rows: int
@@ -389,8 +389,8 @@ class HeadShape:
     def _rows_of_sequence(
         self, blocks: Blocks, tile: Index, head: Index, limits: Sequence[ir.Value]
     ) -> TileRows:
-        """Rows of a tile of one of the sequences; of a tile that no sequence has, no row is stored,
-        and there are no keys."""
+        """Rows of a tile of one of the sequences; if no sequence has the tile, none of its rows
+        is stored, and it has no keys."""
         found = tc.FindGroupOp(limits[0], index.value(tile))
         found.attributes["tile_rows"] = i64(blocks.rows)
         found.attributes["ends"] = ir.UnitAttr.get()
@@ -424,7 +424,7 @@ class HeadShape:
 
     def results(self, array: ir.Value) -> ir.Value:
         """View of results or logarithms in memory as heads with the rows that this shape has. The
-        batches of one part follow those of the part before."""
+        batches of one part follow those of the previous part."""
         if self.part is None:
             return self._together(array, self["b"], list(array.type.shape)[3:])
         first, second, *rest = array.type.shape
@@ -514,12 +514,15 @@ class Blocks:
         least: int = 0,
         turns: Turns = (0, 1),
     ) -> tuple[scf.ForOp, Index, Index]:
-        """Emits a loop over those blocks of a part that contain a key of the rows, at least `least`
-        blocks. The loop carries `start`. Also returns the number of the current block, from 0, and
-        its first key.
+        """Emits a loop over the blocks of a part of the keys that contain a key of one of the rows.
+        Returns the loop, the number of the current block, counted from 0, and the number of the
+        block's first key.
 
-        turns: the number of blocks of earlier tiles, at which the loop's count starts if tiles
-            differ in their number of blocks, and the largest number of tiles of a CTA
+        start: initial values of the loop-carried variables
+        least: smallest number of iterations if tiles differ in their number of blocks
+        turns: a pair: the number of blocks of the CTA's earlier tiles, and the largest number of
+            tiles of a CTA. If tiles differ in their number of blocks, the loop counts from the
+            first of these numbers
         """
         before, visited = self.visited(rows.number, rows.part, rows.keys)
         since, most = turns

@@ -47,7 +47,9 @@ class ScaledRows:
 
     @property
     def dtype(self) -> str:
-        """The element type of the tensor map, whose elements are its units."""
+        """Element type of the tensor map: ``u4_align16b`` or ``u6_align16b`` for padded elements,
+        otherwise ``u8``, so that the tensor map counts bytes.
+        """
         return f"u{self.bits}_align16b" if self.padded else "u8"
 
     @staticmethod
@@ -58,7 +60,7 @@ class ScaledRows:
         return ScaledRows(rows, PTX_NAMES[element], bits, layout, padded)
 
     def units(self, k: int) -> int:
-        """Number of units of the tensor map that hold `k` elements."""
+        """Number of elements of the tensor map (`dtype`) that `k` elements of the operand take."""
         return k if self.padded else k * self.bits // 8
 
     def row_bytes(self, k: int) -> int:
@@ -160,8 +162,8 @@ class Stage:
         return ceil_div(self.shape.k, self.k)
 
     def scale_place(self, step: int) -> tuple[int, int]:
-        """Where the scales of instruction `step` begin: the number of the set of 4 scales, and the
-        byte in that set."""
+        """Position of the first scale of instruction `step`: the number of a set of 4 scales, and
+        the byte in that set."""
         return divmod(step * self.shape.step.scales, BLOCK_SCALES)
 
 

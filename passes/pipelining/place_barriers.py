@@ -420,9 +420,9 @@ class _Placer:
             if edges and (unordered := unordered_of(around, loop, runs, edges)):
                 raise match_failure(
                     unordered,
-                    "expected tensor memory that is accessed after a loop of exchanges to be "
-                    "written in the next iteration around it only by roles that wait for this "
-                    "access, got one without a path of waits; make its tile in that loop",
+                    "expected waits that order this access to tensor memory before another role's "
+                    "access to the same tile in the next execution of an inner loop, got none; "
+                    "make the tile inside the outer loop",
                 )
         for edge in edges:
             self._guard_edge(loop, edge)

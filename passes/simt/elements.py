@@ -689,5 +689,7 @@ def _extent(op: ir.Operation, maps: list[ir.AffineMap], dim: int) -> int:
     if (size := loop_sizes(op, maps).get(dim)) is not None:
         return size
     raise match_failure(
-        op.opview, f"expected loop d{dim} to be the index of a dimension, got none; add an operand"
+        op.opview,
+        f"expected an operand with a dimension whose index is loop d{dim} alone, got none; add "
+        "such an operand",
     )

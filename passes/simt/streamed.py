@@ -111,11 +111,11 @@ class FactorRows:
 class Lines:
     """The rows of both factors that a thread loads.
 
-    rows: addresses of its rows of the matrix, two for each tile
+    rows: addresses of the thread's rows of the matrix, two for each tile
     numbers: numbers of these rows
-    columns: addresses of its rows of the factor with few rows
-    warp: number of its warp
-    member: its number among the threads that have the same rows
+    columns: addresses of the thread's rows of the factor with few rows
+    warp: number of the thread's warp
+    member: the thread's number among the threads that load the same rows
     """
 
     rows: Sequence[ir.Value]
@@ -206,7 +206,9 @@ class StreamedKernel:
 
     @property
     def tiles(self) -> int:
-        """Number of tiles of rows of a CTA's mma.sync; half of the last tile may be absent."""
+        """Number of tiles of 16 rows (the M of mma.sync) that a CTA computes; half of the last tile
+        is absent if `groups` is odd.
+        """
         return ceil_div(self.groups, 2)
 
     @property

@@ -156,7 +156,7 @@ def test_a_wrong_weight_layout_is_a_row() -> None:
     compiled = tcir.torch.compile(layer, (torch.randn(8, 128),))
     assert str(compiled.table) == (
         "quantized_linear: left to PyTorch: tcir.quantized_linear: weight: expected [N, 64] of "
-        "uint8, a row of packed e2m1 for each output, beside x of [8, 128], got a weight of "
+        "uint8 (one row of packed e2m1 for each output) for x of [8, 128], got a weight of "
         "[64, 128] of uint8"
     )
     with pytest.raises(tcir.InputError, match=r"weight: expected \[N, 64\] of uint8"):

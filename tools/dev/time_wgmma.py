@@ -194,17 +194,17 @@ In the model a `wgmma` is four events, one for each warp of its warpgroup. The t
 warp's sub-partition takes N/2 cycles for the warp's 16 rows, or as long as shared memory takes to
 deliver the operands of the warpgroup, whichever is longer. (B is read from shared memory, and so is
 A unless it is in registers; for a sparse A, twice as much of B is read.) Two warpgroups queue for
-the same four tensor cores. `wgmma.wait_group` names the instructions that it waits for. They are
-complete `mma-latency` and 0.12 cycles per column after their last column; in that time the tensor
-core executes other instructions. Fences and commits cost only their issue slots. The next table
-compares this model with GH's measurements of a GH200:
+the same four tensor cores. `wgmma.wait_group` waits until instructions have completed. Each of them
+completes with a delay of `mma-latency` plus 0.12 cycles per column after its last column; meanwhile
+the tensor core executes other instructions. Fences and commits take only their issue slots. The
+next table compares this model with measurements of a GH200 by the source GH:
 
 {_rows()}
 
-Two of GH's measurements disagree about the port from L2: it delivers 45 B/clk with stages of 48 KiB
-(R13), but CUTLASS's main loop needs 48 B/clk and takes no longer than its products (R09). 64 B/clk
-stays the default. For sm_90, `tma-latency` and `hbm-latency` have had the values of the probes
-above since 2026-11-26, before these kernels were predicted.
+Two of GH's measurements disagree about the rate of the port from L2: with stages of 48 KiB it is 45
+B/clk (R13), but CUTLASS's main loop needs 48 B/clk and takes no longer than its products (R09). The
+default is still 64 B/clk. For sm_90, `tma-latency` and `hbm-latency` have had the values of the
+probes above since 2026-11-26, before these kernels were predicted.
 
 ### Predicted, and taken
 

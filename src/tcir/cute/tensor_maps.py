@@ -31,7 +31,8 @@ def machine_map(raw: bytes) -> bytes:
     map that was not observed.
 
     The 32-bit words of the original are, in order: address (2 words), kinds (1), strides / 16 (4),
-    high bits of the strides (1), dims - 1 (5). The bytes from 55 on are box - 1.
+    high bits of the strides (1), dims - 1 (5). From byte 55 on, each byte is an extent of the box,
+    minus 1.
     """
     address, kinds = struct.unpack_from("<QI", raw)
     words = struct.unpack_from("<16I", raw)
@@ -61,10 +62,11 @@ def machine_map(raw: bytes) -> bytes:
 
 def with_machine_maps(raw: bytes, align: int, held: tuple[tuple[int, int], ...]) -> bytes:
     """Returns a kernel parameter with its tensor maps converted to the form of the simulated
-    machine. A tensor map is recognised as 128 bytes at a multiple of 64 bytes that begin with an
-    address inside one of the ranges `held`.
+    machine. 128 bytes at a 64-byte-aligned offset in the parameter are taken for a tensor map if
+    their first 8 bytes are an address in one of the ranges `held` and the next word marks a tiled
+    tensor map.
 
-    held: first address, and last address + 1, of each memory
+    held: first address, and last address + 1, of each allocation of device memory
     """
     out = bytearray(raw)
     at = 0

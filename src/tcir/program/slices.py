@@ -80,11 +80,11 @@ def is_byte(spec: OutputSpec) -> bool:
 def slices_of(
     specs: Sequence[OutputSpec], inputs: list[Array], run: Run, work: int, filtered: set[int]
 ) -> list[Slices]:
-    """Finds the slices of each input.
+    """Finds, for each input, its slices that affect separate results.
 
     inputs:   arbitrary inputs, in which all numbers differ
     work:     number of products and elements of one execution
-    filtered: numbers of the inputs that `times_filling` returns
+    filtered: indices of inputs, as `times_filling` returns them
     """
     before = run(inputs)
     left = MOST_WORK // max(work, 1) if before is not None else 0
@@ -117,7 +117,7 @@ def _changed(before: Array, after: Array) -> float:
 
 
 def times_filling(block: ir.Block) -> set[int]:
-    """Returns the numbers of the inputs that are multiplied by values from a pad or an insertion.
+    """Returns the indices of the inputs that are multiplied by values from a pad or an insertion.
 
     Whether a kernel executes these products depends on its schedule
     (docs/explanation/convolution.md, "0 · inf").

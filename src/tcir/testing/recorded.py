@@ -79,7 +79,7 @@ class RecordedLaunch:
     def parameters(
         self, pointers: Sequence[int], encode: Callable[[MapFields, int], bytes]
     ) -> list[bytes]:
-        """Bytes of each parameter, with the buffers at the addresses `pointers`."""
+        """The bytes of each kernel parameter, if buffer n is at the address `pointers[n]`."""
         values = []
         for parts in self.about["params"]:
             value = b""

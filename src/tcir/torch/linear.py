@@ -125,7 +125,7 @@ def _compiled(
     compiled = compile(_Layer(activation).eval(), examples, target=target)
     left = [part for part in compiled.table if part.kernel is None]
     if left:
-        raise InputError(f"tcir.linear: expected a layer that `layers` lowers, got {left[0]}")
+        raise InputError(f"tcir.linear: expected a layer that tcir can lower, got {left[0]}")
     return compiled
 
 

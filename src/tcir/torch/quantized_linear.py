@@ -110,8 +110,8 @@ def _layer_of(
     if weight.ndim != 2 or weight.shape[1] != packed or weight.dtype != ELEMENTS[form.element]:
         raise InputError(
             f"tcir.quantized_linear: weight: expected [N, {packed}] of "
-            f"{str(ELEMENTS[form.element])[6:]}, a row of packed {form.element} for each output, "
-            f"beside x of {list(x.shape)}, got a weight of {_words(weight)}"
+            f"{str(ELEMENTS[form.element])[6:]} (one row of packed {form.element} for each output) "
+            f"for x of {list(x.shape)}, got a weight of {_words(weight)}"
         )
     n = weight.shape[0]
     shape = scales_shape(n, k, form.block, scale_layout(k))

@@ -203,7 +203,7 @@ class _Carrier:
         return self._scaled_products((a,), (b,))
 
     def _scaled_products(self, a: Side, b: Side) -> Known:
-        """The same of rows and columns with scales."""
+        """Sums of products of the rows of `a` with the columns of `b`, with scales, in f32."""
 
         def run(factors: Sequence[Array], _: Sequence[Array]) -> Array:
             wide = [np.asarray(each, np.float64) for each in factors]
@@ -532,8 +532,9 @@ def is_exact(
     """Whether sums of products are the same in any order, because all partial sums are multiples of
     the products' quantum (a power of two) and below 2^bits times the quantum.
 
-    sizes: the sums of magnitudes, as the factors' exponents give them (`bounds.encoded`)
-    bits:  bits of a fused sum
+    sizes: upper bounds of the sums of |products|, in which a subnormal factor counts as the
+           smallest normal number (`bounds.encoded`)
+    bits:  width of a fused sum in bits
     """
     quantum = float(np.prod([quantum_of(each) for each in factors]))
     if quantum < LEAST:
@@ -545,9 +546,10 @@ def is_exact(
 
 
 def _alone(factors: list[Known], starts: list[Known], sizes: Array, run: Run) -> Array | None:
-    """Sums of one product at most, which is exact; None where factors are not mostly zeros.
+    """Mask of the sums that have at most one product and are therefore exact; None if the factors
+    are not mostly zeros.
 
-    sizes: the sums of magnitudes
+    sizes: the sums of |products|
     """
     values = [each.value for each in factors]
     if _off([*factors, *starts]) or not any((each == 0).mean() > 1 / 2 for each in values):

@@ -63,8 +63,9 @@ class HostFunction:
     """A host function that returns the library's status or, if `text` is set, the address of a
     text.
 
-    parameters: name and type letter of each parameter. waits: whether the function puts work on a
-        stream, which a stream capture would have to record
+    parameters: name and type letter of each parameter
+    waits: whether the function enqueues work on a stream; a stream capture would have to record
+        this work
     """
 
     parameters: tuple[tuple[str, str], ...]

@@ -76,7 +76,9 @@ def element(compiler: Compiler, op: tc.ElementOp) -> Step:
 
 @execute(tc.FetchFragmentOp)
 def fetch_fragment(compiler: Compiler, op: tc.FetchFragmentOp) -> Step:
-    """Reads a whole tile, like `element`."""
+    """Reads a whole tile of the tensor. MachineError for an index outside the tensor, unless
+    `tails` names the dimension.
+    """
     return _load(compiler, op, op, op.fragment.type, None)
 
 

@@ -97,7 +97,7 @@ def decode_zero_columns(
                     f"zero-column mask: start count {bank}",
                     start,
                     f"below {first}, the length of the first span",
-                    "what a longer one means is not documented",
+                    "the meaning of larger start counts is not documented",
                 )
             at = (np.arange(n // banks) + start) % (zeros + used)
             columns[:] = at >= zeros if zero_first else at < used

@@ -26,8 +26,10 @@ _MANY = -1
 
 @dataclass(frozen=True)
 class LedgerLoad:
-    """A load of n lanes: each reads `nbytes` bytes of a buffer from byte `at` [n] on. row, thread:
-    CTA and thread number of each lane
+    """A load of n lanes, each of which reads `nbytes` bytes of a buffer.
+
+    at: offset of each lane's bytes in the buffer, [n]
+    row, thread: CTA and thread number of each lane
     """
 
     buffer: int
@@ -39,10 +41,12 @@ class LedgerLoad:
 
 @dataclass(frozen=True)
 class LedgerStore:
-    """A store of n lanes: data, uint8 [n, nbytes], is written to a buffer from byte `at` [n] on.
-    row, thread: CTA and thread number of each lane
+    """A store of n lanes, each of which writes `nbytes` bytes of a buffer.
 
-    access: the leader's access in the machine's record.
+    at: offset of each lane's bytes in the buffer, [n]
+    data: the bytes that are written, uint8 [n, nbytes]
+    row, thread: CTA and thread number of each lane
+    access: the same store in the record of the leader, the CTA that the other CTAs follow
     """
 
     buffer: int
