@@ -615,8 +615,8 @@ KernelTensors: TypeAlias = tuple[
 def kernel_tensors(
     source: Source, of: HeadShape, blocks: Blocks, arguments: Sequence[ir.Value], rows: int
 ) -> KernelTensors:
-    """Describes a kernel's tiles of `rows` queries and of a block of keys and values, the op's
-    limits, and the results, with the heads of the source's op.
+    """Returns four descriptions for a kernel: its tiles of `rows` queries, its tiles of a block of
+    keys and of a block of values, the op's limits, and the results.
 
     arguments: arguments of the kernel
     """

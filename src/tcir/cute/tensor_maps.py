@@ -66,7 +66,7 @@ def with_machine_maps(raw: bytes, align: int, held: tuple[tuple[int, int], ...])
     their first 8 bytes are an address in one of the ranges `held` and the next word marks a tiled
     tensor map.
 
-    held: first address, and last address + 1, of each allocation of device memory
+    held: first address, and last address + 1, of each array that the kernel may access
     """
     out = bytearray(raw)
     at = 0
