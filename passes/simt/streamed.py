@@ -126,8 +126,8 @@ class Lines:
 
 
 def groups_of(op: tc.MatmulOp, target: str) -> int:
-    """Number of groups of 8 rows per CTA: the largest of `GROUPS` with which all but `IDLE` SMs have
-    a CTA (fewer CTAs read the factor with few rows less often), or 2 if none of them does."""
+    """Number of groups of 8 rows per CTA: the largest of `GROUPS` that leaves at most `IDLE` SMs
+    without a CTA, because fewer CTAs read the factor with few rows less often; otherwise 2."""
     many, sms = max(op.out.type.shape[-2:]), TARGETS[target].sms - IDLE
     return next((n for n in GROUPS if many >= n * COLUMNS * sms), 2)
 
