@@ -38,10 +38,10 @@ class SmemTransposedOp(Op, name="smem_transposed", pure=True):
     """The transpose of a shared tile, in the same bytes: element [i, j] of the result is element
     [j, i] of the tile.
 
-    A K-major tile consists of columns that are one swizzle span of K wide. Read as an MN-major
-    tile, they are columns that are one span of M or N wide, with a row for each k. So one product
-    can sum over the elements of a row of the tile, and another product can sum over its rows
-    (PTX ISA 9.7.15.5.1).
+    A K-major tile consists of blocks of columns. Each block is one swizzle span wide along K. If
+    the tile is read as an MN-major tile, each block is one span wide along M or N and has a row for
+    each k. So one product can sum over the elements of a row of the tile, and another product can
+    sum over its rows (PTX ISA 9.7.15.5.1).
     """
 
     example = """

@@ -244,8 +244,8 @@ def check_rest(
     expected: str,
     smallest: str,
 ) -> None:
-    """Rejects a function that has an op with an effect which is not among `used`, or that returns
-    anything but `results`.
+    """Rejects a function if it returns anything but `results`, or if it has an op that is neither
+    among `used` nor a constant or an empty tensor.
 
     expected: the accepted ops, for the error message
     """

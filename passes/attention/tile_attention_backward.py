@@ -37,8 +37,8 @@ class TileAttentionBackward(Pass):
 
     rows:  rows of a tile: queries for dq, keys for dk and dv. With wgmma it is 64 for each of one
            to three warpgroups; with tensor memory it is 128. 0 chooses
-    block: columns of a block: keys for dq, queries for dk and dv. 0 chooses 64, or 128 keys with
-           wgmma for queries of at most 64 elements
+    block: columns of a block: keys for dq, queries for dk and dv. 0 chooses 64; for
+           dq with wgmma and heads of at most 64 elements it chooses 128
 
     Before::
 

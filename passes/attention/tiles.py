@@ -261,8 +261,8 @@ class HeadTiles:
 class Pages:
     """Pages of keys and values.
 
-    table: the kernel's argument that holds, for each batch, the number of keys and the numbers of
-        the pages; size: keys of a page; count: number of pages
+    table: the kernel's argument that holds, for each batch, how many keys it has and the indices of
+        its pages; size: number of keys in a page; count: number of pages
     """
 
     table: ir.Value

@@ -44,8 +44,8 @@ class FoldFilterRows(Pass):
     it is dilated along a row, or one tap's channels already fill an mma. Preserves the value of
     every element, up to the order of the sums.
 
-    wgmma: only for targets with wgmma. With tensor memory every schedule except
-           tile-conv-implicit-gemm needs pixels of 16 bytes
+    wgmma: apply the pass only to targets with wgmma. On targets with tensor memory, every schedule
+           except tile-conv-implicit-gemm needs pixels of 16 bytes
     """
 
     name: ClassVar[str] = "fold-filter-rows"

@@ -61,9 +61,9 @@ def check_scaled(op: ir.OpView, shape: ScaledShape) -> None:
     if shape.b.layout == "row_major" and shape.n * shape.batch > 1 and shape.scales % 16:
         raise match_failure(
             op,
-            f"expected rows of B's scales to be multiples of 16 bytes, got {shape.scales} (strides "
-            f"of a tensor map are; PTX ISA 5.5); pad K to a multiple of {16 * shape.step.block}, "
-            'or store them with b_scale_layout = "blocked_128x4"',
+            f"expected rows of B's scales to be multiples of 16 bytes, got {shape.scales} (a "
+            "tensor map requires it of strides; PTX ISA 5.5); pad K to a multiple of "
+            f'{16 * shape.step.block}, or store them with b_scale_layout = "blocked_128x4"',
             SMALLEST_SCALED,
         )
 

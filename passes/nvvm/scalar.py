@@ -114,8 +114,8 @@ def convert_constant(converter: Converter, op: ir.OpView) -> None:
     value = op.operation.attributes["value"]
     if is_fp8(result.type):
         raise PassError(
-            f"expected a constant of f16, bf16 or f32, got one of {result.type} (fp8 is only "
-            "converted, PTX ISA 9.7.9.21); round it with arith.truncf"
+            f"expected a constant of f16, bf16 or f32, got a constant of {result.type} (PTX "
+            "has only conversions for fp8, ISA 9.7.9.21); make it f32 and use arith.truncf"
         )
     if isinstance(result.type, ir.IndexType):
         number = ir.IntegerAttr(value).value

@@ -81,8 +81,8 @@ def _check(op: tc.QuantiseBlocksOp, function: func.FuncOp, target: str) -> None:
         raise match_failure(
             op,
             f"expected nothing beside tc.quantise_blocks in its launch, got {', '.join(others)} (a "
-            "thread reads a block of f32 in memory); return the values, and quantise them in a "
-            "function of its own, or after a product by a pipeline of products",
+            "thread reads a block of f32 in memory); return the values and quantise them in a "
+            "separate function; the pipelines of products also quantise the result of a product",
             SMALLEST_QUANTISE,
         )
     element = str(op.codes.type.element_type)

@@ -39,7 +39,7 @@ class StagedProduct(OfMatrices):
         batch: int | None,
         arguments: Sequence[ir.Value],
     ) -> StagedProduct:
-        """Builds the tensor maps, if TMA fills tiles, in a kernel of these `arguments`."""
+        """Builds the tensor maps of a kernel with these `arguments`, if TMA fills its tiles."""
         filled = (
             partial(LoadedMatrix.by_tma, batch=batch or 0) if by_tma else LoadedMatrix.by_cp_async
         )

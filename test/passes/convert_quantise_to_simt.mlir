@@ -55,7 +55,7 @@ module attributes {tc.target = "sm_80"} {
 
 func.func @behind(%x: tensor<8x32xf32>) -> (tensor<8x32xf8E5M2>, tensor<8x1xf8E8M0FNU>) {
   %y = math.exp %x : tensor<8x32xf32>
-  // expected-error @+1 {{expected nothing beside tc.quantise_blocks in its launch, got math.exp, func.return (a thread reads a block of f32 in memory); return the values, and quantise them in a function of its own, or after a product}}
+  // expected-error @+1 {{expected nothing beside tc.quantise_blocks in its launch, got math.exp, func.return (a thread reads a block of f32 in memory); return the values and quantise them in a separate function; the pipelines of products also quantise the result of a product}}
   %q, %s = "tc.quantise_blocks"(%y) {operandSegmentSizes = array<i32: 1, 0>} : (tensor<8x32xf32>) -> (tensor<8x32xf8E5M2>, tensor<8x1xf8E8M0FNU>)
   return %q, %s : tensor<8x32xf8E5M2>, tensor<8x1xf8E8M0FNU>
 }

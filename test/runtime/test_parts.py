@@ -78,7 +78,7 @@ def test_a_struct_with_maps_and_a_pointer(launch: Any, kind: Any) -> None:
 def test_parts_that_do_not_fit(launch: Any) -> None:
     buffer, out = np.arange(64, dtype=np.uint32), np.zeros(32, np.uint32)
     good = parts(buffer, out)
-    with pytest.raises(InputError, match=r"part 4 at byte 48: .* bytes\(16\) before it pads"):
+    with pytest.raises(InputError, match=r"part 4 at byte 48: .* insert bytes\(16\) before it"):
         launch([*good[:3], bytes(32), good[4]])
     with pytest.raises(InputError, match=r"parameters of \(192,\) bytes, got \(200,\)"):
         launch([*good, bytes(8)])

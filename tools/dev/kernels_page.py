@@ -114,8 +114,8 @@ def render() -> str:
     lines += [f"{number + 1}. {text}" for number, text in enumerate(used)]
     lines += [
         "\n## Every row\n",
-        "A row says which values a fact may have beside other facts. Facts are options of a pass, "
-        "or properties of the op and the target.\n",
+        "A fact is an option of a pass, or a property of the op or of the target. Each row says "
+        "which values of one fact can be combined with which values of other facts.\n",
         "| fact | only | beside | why not | source | way out |",
         "|---|---|---|---|---|---|",
     ]

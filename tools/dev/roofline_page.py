@@ -246,8 +246,8 @@ Additions, functions and comparisons are not counted.
 
 ## A plan for GEMV, computed again
 
-A published plan for (M, K, L) = {GEMV_SHAPES[0]} is wrong in places; our kernels are in
-[gemv.md](../explanation/gemv.md):
+A published plan of a GEMV for (M, K, L) = {GEMV_SHAPES[0]} is wrong in the places below. tcir's
+own kernels are described in [gemv.md](../explanation/gemv.md).
 
 {_gemv_analysis()}
 

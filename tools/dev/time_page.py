@@ -41,8 +41,8 @@ cycles, and in microseconds at a stated clock.
 
 The column *per tensor core and cycle* gives the products that one tensor core computes in a cycle,
 as M x N x K; an SM has four tensor cores. PFLOP/s are for dense operands, at the clock of the
-column *at GHz*. *To Hopper* is the number of FLOP per SM and cycle divided by that of sm_90, for
-the widest kind of sm_90 that can represent the type (for fp4: fp8).
+column *at GHz*. *To Hopper* is the number of FLOP per SM and cycle divided by that of sm_90 for
+its fastest MMA type that can represent the type of the row (for fp4: fp8).
 """
 _CONSTANTS = """
 ## Constants

@@ -94,8 +94,8 @@ class _Term:
     constant: ir.Value
 
     def of(self, elements: Sequence[ir.Value]) -> ir.Value:
-        """The zero point of this operand as a value in a body: the body's element that holds it, or
-        a constant."""
+        """The zero point of this operand as a value in the body of an op: the block argument that
+        holds it, or a constant. `elements`: the arguments of the body"""
         if self.point is not None:
             return elements[self.point]
         return _i32(int(constant_number(self.constant) or 0))

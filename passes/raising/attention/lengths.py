@@ -111,7 +111,7 @@ class KeyCount:
         return self.kept is None
 
     def emit(self, batches: int, keys: int) -> ir.Value:
-        """Emits the numbers of keys as a tensor of i32."""
+        """Emits the number of keys of each batch, as a tensor of i32."""
         return self._last(batches, keys) if self.kept is not None else self._bound(batches, keys)
 
     def _bound(self, batches: int, keys: int) -> ir.Value:

@@ -134,8 +134,8 @@ def roles_of(found: Pattern, as_beside: bool = False) -> Roles:
     kinds = ", ".join(str(e.element.places[-1][0].type) for e in (found.q, found.k, found.v))
     raise NotRaised(
         found.result.owner.operation,
-        "expected queries, keys and values of batches, heads, rows and elements, in this order or "
-        f"rows before heads, keys and values alike, got {kinds}",
+        "expected queries, keys and values [batch, head, row, element] or [batch, row, head, "
+        f"element], with the same order and heads for keys and values, got {kinds}",
     )
 
 

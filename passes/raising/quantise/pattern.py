@@ -180,8 +180,8 @@ def outputs_of(maximum: Maximum, values: Values) -> tuple[ir.Value, ir.Value]:
     if len(found) != 2 or len(codes) != 1:
         raise NotRaised(
             maximum.op,
-            f"expected two results made from it, elements in the shape {shape} of the values and "
-            f"scales, got {', '.join(str(each.type) for each in found) or 'none'}",
+            "expected two results that depend on this maximum, one of them of the values' shape "
+            f"{shape}, got {', '.join(str(each.type) for each in found) or 'none'}",
         )
     return codes[0], next(each for each in found if each != codes[0])
 

@@ -4,7 +4,7 @@ as a whole or rejected.
     model = tcir.onnx.compile("model.onnx", {"x": x})
     print(model.table)            # the ops, and their launches
     y = model({"x": x})["y"]      # on the simulated machine
-    print(model.validate())       # the import, and every pass, executed
+    print(model.validate())       # executes the program after the import and every pass
 
 The command ``python -m tcir.onnx model.onnx`` does the same. Needs the extra ``onnx``.
 """

@@ -1,4 +1,6 @@
-"""Runs sentryward on the launches of a kernel."""
+"""Runs the prover sentryward, which checks that every schedule is free of races and deadlocks, on
+the launches of a kernel.
+"""
 
 from __future__ import annotations
 

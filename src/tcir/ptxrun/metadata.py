@@ -7,8 +7,8 @@ and the sizes of the scratch buffers whose pointers are the kernel's last parame
 
 CuTe DSL: `cute_dsl_NAME_clean.mlir` next to `NAME.sm_100a.ptx`, both of which it writes when
 `CUTE_DSL_KEEP=ir,ptx` is set: `cuda.launch_cfg.create` with the block, the grid and the dynamic
-shared memory, `cuda.launch_cfg.cluster_dim`. Only sizes that are constants there are used; the
-dynamic shared memory often is not constant (`cute.kernel_smem_size`).
+shared memory, `cuda.launch_cfg.cluster_dim`. A size in this file is used only if it is a constant;
+the dynamic shared memory often is not constant (`cute.kernel_smem_size`).
 
 Any PTX: `.reqntid` and `.reqnctapercluster` of the entry (PTX ISA 11.4).
 """

@@ -68,7 +68,7 @@ def _struct(parts: Sequence[Any], buffers: DeviceBuffers) -> bytes:
         if hasattr(part, "fields") and len(out) % MAP_ALIGNMENT:
             raise InputError(
                 f"part {number} at byte {len(out)}: expected a tensor map at a multiple of "
-                f"{MAP_ALIGNMENT} bytes; bytes({-len(out) % MAP_ALIGNMENT}) before it pads"
+                f"{MAP_ALIGNMENT} bytes; insert bytes({-len(out) % MAP_ALIGNMENT}) before it"
             )
         out += value_of(part, buffers)
     return out

@@ -34,9 +34,9 @@ def assert_same_as_gpu(kernel: Kernel, *inputs: Array, order_seed: int | None = 
     approximate = re.search(r"^\s*(?:@\S+\s+)?(\w+\.approx\S*)", kernel.ptx, re.MULTILINE)
     if approximate:
         raise InputError(
-            f"@{kernel.name}: expected a kernel whose bits are defined, got {approximate[1]} (PTX "
-            "ISA defines an error bound, not bits); tc-run PROGRAM --bundle DIR compares with a "
-            "bound"
+            f"@{kernel.name}: expected a kernel whose results are defined bit for bit, got "
+            f"{approximate[1]} (PTX ISA gives only an error bound for its result); use tc-run "
+            "PROGRAM --bundle DIR, which compares with a bound"
         )
     wanted, got = ([_result(each) for each in kernel.signature.outputs] for _ in range(2))
     kernel(*inputs, *wanted, order_seed=order_seed)

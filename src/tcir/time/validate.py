@@ -43,8 +43,8 @@ class PredictedTime:
 
 
 def validate(constants: Constants | None = None, rows: Iterable[Row] = ROWS) -> list[PredictedTime]:
-    """Predicts every row. `constants` may choose one ``clock`` for all rows; if it does not, each
-    row has the clock of its source.
+    """Predicts the time of each measurement in `rows`. `constants` may choose one ``clock`` for all
+    rows; if it does not, each row is predicted with the clock of the source that it comes from.
     """
     chosen = dict(constants.choices) if constants else {}
     return [

@@ -91,9 +91,9 @@ def compare(
     """Compares a result (`mine`) with the reference's results in the program's own types (`theirs`)
     and in f64 (`exact`).
 
-    more: error that `mine` may have in addition to `FACTOR` times the reference's own error and one
-    rounding, as a fraction of the largest result. The root mean square of the errors is limited in
-    the same way
+    more: additional allowed error, as a fraction of the largest result. The largest error of `mine`
+    may be the sum of three terms: `FACTOR` times the largest error of `theirs`, one rounding of the
+    largest result, and `more`. The root mean square of the errors has a similar limit
     """
     if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
         words = [f"{list(each.shape)} of {each.dtype}" for each in (theirs, mine)]

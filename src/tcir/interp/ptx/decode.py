@@ -280,7 +280,8 @@ class Decode:
         raise self.malformed("expected an address register or a variable")
 
     def address_of(self, symbol: Symbol) -> tuple[str, int]:
-        """State space of a variable, and its address there plus the symbol's offset."""
+        """State space of the variable that an operand names, and the variable's address in that
+        space plus the constant offset that is written in the operand."""
         found = self._symbol(self.instruction, symbol.name)
         if found is None:
             raise self.malformed(f"{symbol.name} is not declared")

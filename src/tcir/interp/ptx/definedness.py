@@ -98,7 +98,8 @@ def packed(size: int) -> Flow:
 
 
 def joined(fn: Function, values: Sequence[np.ndarray], bits: Sequence[Bits], out: np.dtype) -> Bits:
-    """Flow of an instruction that concatenates its operands, the first one in the lowest bits."""
+    """Undefined bits of the result of an instruction that concatenates its operands, the first
+    operand in the lowest bits."""
     return np.concatenate(bits, axis=1)
 
 

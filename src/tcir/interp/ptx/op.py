@@ -114,8 +114,9 @@ class Op:
     gives_up: the instruction is a wait whose loop may end although the wait never succeeds
              (`tcir.interp.ptx.idle`)
     heeded:  whether another instruction reads the answer of this wait
-    update:  the update to which this strong load or store may belong; follows: a function that
-             finds the store after such a load, by lane and value
+    update:  set for a strong load and a strong store that may together update a word (a
+             read-modify-write); follows: for such a load, a function that finds its store, by lane
+             and value
              (`tcir.interp.ptx.watch.following`)
     meets:   the effect depends on the timing of other threads (`tcir.interp.ptx.communication`)
     results: the slots that the instruction writes, if it only computes; an undefined guard then

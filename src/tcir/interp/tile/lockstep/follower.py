@@ -48,7 +48,8 @@ class Forgetful:
 
 
 class FollowerCta:
-    """State of a follower, as the rules of this level use it.
+    """State of a follower, which is a CTA that repeats the operations of another CTA, in the form
+    that the rules of the tile interpreter use.
 
     counters: only the counters that may differ between CTAs
     reads:    positions of the global buffers that it has read
