@@ -139,6 +139,9 @@ def become(
         sys.stdout = None if setting.stdout == CLOSED else os.fdopen(1, "w", closefd=False)
         sys.stderr = None if setting.stderr == CLOSED else os.fdopen(2, "w", 1, closefd=False)
         sys.argv = list(words)
+        if resource.RLIMIT_FSIZE in setting.limits:  # CPython 3.11 keeps bytecode that is cut off
+            sys.dont_write_bytecode = True
+            os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
         for name, most in setting.limits.items():
             resource.setrlimit(name, (most, most))
         if setting.headroom is not None:
