@@ -111,7 +111,9 @@ class ConvSchedules:
         ]
         lines += [f"  {answer}: {each}" for answer, each in choices.items() if each != chosen]
         same = [answer.partition(" ")[0] for answer, each in choices.items() if each == chosen]
-        return "\n".join([*lines, f" {', '.join(same)}: the same choice"] if same else lines)
+        if same:
+            lines.append(f"  {', '.join(same)}: the same choice")
+        return "\n".join(lines)
 
 
 def _n_tiles(shape: ConvShape) -> list[int]:
