@@ -113,7 +113,7 @@ def test_pipelines_refuse_buffers_where_they_are(pipeline):
       %m = memref.alloc() : memref<8x8xf32>
       linalg.copy ins(%a : tensor<8x8xf32>) outs(%a : tensor<8x8xf32>) -> tensor<8x8xf32>
       return %a : tensor<8x8xf32> }"""
-    with pytest.raises(PassError, match=r"2:\d+: expected tensors, got memref<8x8xf32>") as error:
+    with pytest.raises(PassError, match=r"2:\d+: expected .*tensors, got memref<8x8xf32>") as error:
         tcir.compile(text, pipeline)
     assert "smallest accepted example" in str(error.value)
 
