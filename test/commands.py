@@ -86,6 +86,16 @@ def run(words: Sequence[str], folder: Path, setting: Setting | None = None) -> E
     return Ended(os.waitstatus_to_exitcode(status), *texts, seconds, hung, left)
 
 
+def limit(limits: Mapping[int, int]) -> None:
+    """Limits this process. If its files are limited, it writes no bytecode from now on, because
+    CPython 3.11 keeps bytecode that was cut off."""
+    if resource.RLIMIT_FSIZE in limits:
+        sys.dont_write_bytecode = True
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    for name, most in limits.items():
+        resource.setrlimit(name, (most, most))
+
+
 def preload() -> None:
     """Imports what commands need, once for all forks."""
     for module in (*_LOADED, *_mlir.modules()):
@@ -139,11 +149,7 @@ def become(
         sys.stdout = None if setting.stdout == CLOSED else os.fdopen(1, "w", closefd=False)
         sys.stderr = None if setting.stderr == CLOSED else os.fdopen(2, "w", 1, closefd=False)
         sys.argv = list(words)
-        if resource.RLIMIT_FSIZE in setting.limits:  # CPython 3.11 keeps bytecode that is cut off
-            sys.dont_write_bytecode = True
-            os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-        for name, most in setting.limits.items():
-            resource.setrlimit(name, (most, most))
+        limit(setting.limits)
         if setting.headroom is not None:
             pages = int(Path("/proc/self/statm").read_text().split()[0])
             most = pages * resource.getpagesize() + setting.headroom

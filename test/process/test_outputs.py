@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import resource
 import signal
@@ -15,7 +16,7 @@ from tcir.errors import InputError
 from tcir.program.launch_file import check_place
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from commands import UNREAD, Ended, Setting, run
+from commands import UNREAD, Ended, Setting, limit, run
 
 MODULE = "func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> }\n"
 OLD = b"what was there\n"
@@ -32,7 +33,7 @@ def limited(work: object, most: int) -> int:
         status = 9
         try:
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+            limit({resource.RLIMIT_FSIZE: most})
             work()  # type: ignore[operator]
             status = 0
         except InputError:
@@ -61,6 +62,20 @@ def test_files_of_use_together_are_written_together(tmp_path: Path) -> None:
     assert listing(tmp_path) == ["k.json", "k.ptx"]
     files.write_together(both)
     assert [len(one.read_bytes()), len(two.read_bytes())] == [500, 5000]
+
+
+def test_files_that_are_cut_off_are_no_bytecode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    (tmp_path / "long.py").write_text("text = " + repr("x" * 5000))
+
+    def imported() -> None:
+        sys.path.insert(0, str(tmp_path))
+        importlib.import_module("long")
+
+    assert limited(imported, 1000) == 0
+    assert listing(tmp_path) == ["long.py"]
 
 
 def test_a_write_goes_through_a_link(tmp_path: Path) -> None:
