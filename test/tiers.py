@@ -62,13 +62,14 @@ KEPT = (
     "test/machine/test_hazard_page.py::test_every_kind_is_on_the_page_and_no_other",
     "test/ptx/test_coverage.py::test_document_is_fresh",
     "test/ptx/test_lockstep_programs.py::test_random_programs",
+    "test/ptx/test_straight.py::test_random_lines",
     "test/time/test_validate.py::test_what_is_held_out_is_as_the_page_says",
     "test/tools/test_architecture_page.py::test_the_walks_are_those_of_the_imports",
     "test/tools/test_typing.py::test_the_plugins_of_the_page_have_types[mypy]",
 )
 """Quick whatever they take: CUDA C++ with each of its libraries, a layer of ResNet-50 at its size,
-the slowest function of `math`, whether most pages are current, random programs in lockstep, and the
-types of plugins."""
+the slowest function of `math`, whether most pages are current, random programs in lockstep and in
+lines, and the types of plugins."""
 FEATURES = (
     "test/cache/test_kernels.py::test_a_kernel_comes_back",
     "test/emulation/test_execution.py::test_a_product_on_the_tensor_cores_of_the_gpu",
